@@ -1,0 +1,12 @@
+noinst_LIBRARIES += libbase.a
+libbase_a_SOURCES = \
+	src/base/arena.c src/base/arena.h \
+	src/base/backoff.c src/base/backoff.h \
+	src/base/banned.h \
+	src/base/buf.c src/base/buf.h \
+	src/base/clock.c src/base/clock.h \
+	src/base/err.c src/base/err.h \
+	src/base/log.c src/base/log.h \
+	src/base/text.c src/base/text.h \
+	src/base/uuid.c src/base/uuid.h \
+	src/base/xmem.c src/base/xmem.h

@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libctl.a
+libctl_a_SOURCES = 

@@ -1,0 +1,207 @@
+/*
+ * messages.h - the payloads of messages.def.
+ *
+ * Plain structs over SOCK_SEQPACKET between processes of one binary: no
+ * pointers, fixed sizes, strings terminated (the channel checks that).
+ */
+#ifndef IPC_MESSAGES_H
+#define IPC_MESSAGES_H
+
+#include "base/err.h"
+#include "base/uuid.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define IPC_VERSION 1
+
+#define MSG_HOST_SIZE 256
+#define MSG_TEXT_SIZE 256
+#define MSG_EMAIL_SIZE 256
+#define MSG_WORKER_SIZE 128
+#define MSG_IDS_MAX 100	   /* as many as an event may carry */
+#define MSG_SECRET_SIZE 1024
+#define MSG_SEALED_SIZE 2048
+
+struct msg_empty {
+	uint32_t unused;
+};
+
+struct msg_log_level {
+	int32_t level;	   /* enum log_level */
+	int32_t subsystem; /* enum log_subsystem, or -1: all */
+};
+
+/* What the master hands out.  The grant dies with the child. */
+enum resource {
+	RESOURCE_SOCKET,   /* to host; waits in line up to the deadline */
+	RESOURCE_ACCOUNT,  /* a connection of the account */
+	RESOURCE_PARSE,	   /* a MIME parse slot */
+	RESOURCE_DATABASE, /* a PostgreSQL session */
+	RESOURCE_COUNT
+};
+struct msg_want {
+	uint32_t want_id; /* of the child's choosing; names the grant */
+	uint32_t resource;
+	uint16_t port;
+	uint8_t is_idle; /* an IDLE connection: never the last fifth */
+	char host[MSG_HOST_SIZE];
+	int64_t wait_msecs; /* then the answer is no */
+};
+struct msg_grant {
+	uint32_t want_id;
+	uint32_t is_granted;
+	int64_t retry_msecs; /* when not granted */
+	char reason[MSG_TEXT_SIZE];
+};
+struct msg_give_back {
+	uint32_t want_id;
+};
+
+/* The seal is bound to account_id; the master opens it only for the child
+ * that is at work for that account. */
+struct msg_unseal {
+	struct uuid account_id;
+	uint32_t len;
+	uint8_t sealed[MSG_SEALED_SIZE];
+};
+struct msg_secret {
+	uint32_t is_open;
+	uint32_t len;
+	char bytes[MSG_SECRET_SIZE]; /* terminated */
+	char reason[MSG_TEXT_SIZE];
+};
+
+/* Which folders a pass looks at (R-TIER-2). */
+enum scope {
+	SCOPE_INBOX = 1,
+	SCOPE_SPECIAL = 2, /* folders with a role */
+	SCOPE_OTHER = 4,
+	SCOPE_LIST = 8, /* LIST again: folders created, renamed, gone */
+	SCOPE_ALL = 15,
+};
+struct msg_poll_start {
+	struct uuid account_id;
+	int64_t epoch;
+	uint32_t scope;
+	uint32_t slot; /* of the deadline page */
+	char email[MSG_EMAIL_SIZE];
+};
+
+struct msg_job_start {
+	struct uuid job_id;
+	int64_t timeout_secs;
+	uint32_t is_bulk;
+};
+
+struct msg_take_over {
+	struct uuid account_id;
+	char owner[MSG_WORKER_SIZE];
+};
+
+struct msg_risk {
+	struct uuid account_id;
+	int64_t folder_id;
+	uint32_t step; /* enum risk_step */
+	uint32_t uid_from, uid_to;
+	char how[MSG_TEXT_SIZE];
+};
+
+struct msg_hello {
+	int32_t pid;
+	uint32_t version;
+};
+
+struct msg_activity {
+	char text[64]; /* "idle", "INBOX: fetching 120" ; shown by ps */
+};
+
+/* symbol, name on the channel; payloads in contract.md */
+#define EVENTS(X)                                        \
+	X(EVENT_ACCOUNT_STATE, "account.state_changed")  \
+	X(EVENT_USER_ACTIVE, "user.active")              \
+	X(EVENT_PROGRESS, "sync.progress")               \
+	X(EVENT_MESSAGE_NEW, "message.new")              \
+	X(EVENT_MESSAGE_UPDATED, "message.updated")      \
+	X(EVENT_MESSAGE_DELETED, "message.deleted")      \
+	X(EVENT_MAILBOX, "mailbox.changed")              \
+	X(EVENT_JOB_FAILED, "job.failed")                \
+	X(EVENT_OUTBOX, "outbox.changed")                \
+	X(EVENT_QUOTA, "quota.exceeded")
+enum event_name {
+#define X(symbol, name) symbol,
+	EVENTS(X)
+#undef X
+	    EVENT_COUNT
+};
+const char *event_name(enum event_name event);
+
+struct msg_event {
+	uint32_t event; /* enum event_name */
+	struct uuid account_id, user_id, job_id;
+	int64_t mailbox_id;
+	uint32_t n_ids; /* in ids; `count` may be larger only for deletions */
+	uint32_t count;
+	int64_t done, total;	   /* sync.progress */
+	char name[MSG_TEXT_SIZE];  /* state, change, or mailbox path */
+	char reason[MSG_TEXT_SIZE];
+	int64_t ids[MSG_IDS_MAX];
+};
+
+struct msg_idling { /* a hot child has reached IDLE */
+	struct uuid account_id;
+};
+
+struct msg_pass_done {
+	struct uuid account_id;
+	int64_t epoch;
+	uint32_t outcome; /* enum err_kind; ERR_NONE: well */
+	uint32_t folders_polled, messages_new, messages_updated,
+	    messages_deleted;
+	int64_t last_mail_secs; /* newest mail stored by this pass; 0: none */
+	int64_t retry_after_secs;
+	int64_t msecs, round_trips;
+	uint32_t account_left_live; /* the row is no longer live */
+	uint32_t condemned; /* this pass put the account into error */
+	char text[MSG_TEXT_SIZE]; /* the error */
+};
+
+struct msg_job_done {
+	struct uuid job_id, account_id;
+	uint32_t outcome; /* enum err_kind */
+	uint32_t is_dead;
+	int64_t msecs;
+	char kind[64];
+	char text[MSG_TEXT_SIZE];
+};
+
+struct msg_facts {
+	struct uuid account_id, user_id;
+	uint32_t is_found;
+	uint32_t is_live;
+	int64_t epoch;
+	int64_t last_mail_secs, last_active_secs, next_try_secs;
+	uint16_t imap_port;
+	char imap_host[MSG_HOST_SIZE];
+	char email[MSG_EMAIL_SIZE];
+};
+
+struct msg_ids {
+	uint32_t n;
+	uint32_t is_last;
+	struct uuid ids[MSG_IDS_MAX];
+};
+
+struct msg_due_jobs {
+	uint32_t n;
+	uint32_t queue; /* 0 interactive, 1 bulk */
+	struct uuid ids[MSG_IDS_MAX];
+};
+
+struct msg_clerk_done {
+	uint32_t request; /* enum msg_type of the question */
+	uint32_t outcome; /* enum err_kind */
+	char text[MSG_TEXT_SIZE];
+};
+
+#endif

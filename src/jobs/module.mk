@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libjobs.a
+libjobs_a_SOURCES = 

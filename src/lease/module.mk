@@ -1,0 +1,2 @@
+noinst_LIBRARIES += liblease.a
+liblease_a_SOURCES = 

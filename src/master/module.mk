@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libmaster.a
+libmaster_a_SOURCES = 

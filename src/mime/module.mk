@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libmime.a
+libmime_a_SOURCES = src/mime/mime.h 

@@ -1,0 +1,17 @@
+# The two programs.  Order of the libraries: whoever includes comes first.
+sbin_PROGRAMS += mailherd
+mailherd_SOURCES = src/main.c
+mailherd_LDADD = libmaster.a libchild.a libjobs.a libsync.a libmime.a \
+	libremote.a libstore.a liblease.a libproc.a libipc.a libconf.a \
+	libbase.a \
+	$(EVENT_LIBS) $(HIREDIS_LIBS) $(PQ_LIBS) $(ETPAN_LIBS) $(GNUTLS_LIBS) \
+	$(GMIME_LIBS) $(CONFUSE_LIBS) $(JANSSON_LIBS) $(SODIUM_LIBS) \
+	$(ZSTD_LIBS) $(BSD_LIBS) -lm
+
+bin_PROGRAMS += mailherdctl
+mailherdctl_SOURCES = src/ctl/main.c
+mailherdctl_LDADD = libctl.a libstore.a liblease.a libproc.a libipc.a \
+	libconf.a libbase.a \
+	$(EVENT_LIBS) $(HIREDIS_LIBS) $(PQ_LIBS) $(GNUTLS_LIBS) \
+	$(CONFUSE_LIBS) $(JANSSON_LIBS) $(SODIUM_LIBS) $(ZSTD_LIBS) \
+	$(BSD_LIBS) -lm

@@ -1,0 +1,184 @@
+/*
+ * remote.h - one logged-in IMAP session, as sync sees it.
+ *
+ * Everything blocks, with an absolute deadline per command (the server cannot
+ * hold a caller by dripping bytes), and stops early when the control
+ * descriptor of the parameters becomes readable and `is_stopping` says so.
+ * After ERR_NETWORK, ERR_TLS, ERR_PROTOCOL, ERR_DEADLINE or ERR_STOPPED the
+ * session is dead: only remote_close may follow.  After ERR_SERVER (a tagged
+ * NO or BAD) it is usable.  Folder names are wire names throughout: the bytes
+ * of LIST (L052).
+ *
+ * libetpan stays inside this folder; what comes out is plain data.
+ */
+#ifndef REMOTE_REMOTE_H
+#define REMOTE_REMOTE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "store/message.h"
+#include "store/store.h" /* enum tls_mode, folder_role, cursor */
+
+/* Once, before fork: trust store, GnuTLS, catch-all extension.  ca_file may
+ * be NULL or "". */
+int remote_init(const char *ca_file, struct err *err);
+
+struct remote_params {
+	const char *host;
+	uint16_t port;
+	enum tls_mode tls;
+	const char *login;
+	const char *password; /* not kept after remote_open */
+
+	int64_t connect_msecs; /* resolve + connect + TLS + greeting */
+	int64_t command_msecs; /* one command; while data flows a FETCH has
+				* this much per `stall` instead */
+	size_t max_line;       /* outside literals: 1 MiB */
+	uint64_t max_literal;  /* one message: 256 MiB */
+
+	const char *rawlog_path; /* NULL: none; secrets are blanked */
+	const struct log *log;
+
+	/* Asked before a socket to host is opened, told after it is closed. */
+	int (*want_socket)(void *arg, const char *host, uint16_t port,
+	    struct err *err);
+	void (*gave_socket)(void *arg);
+	/* Looked at before every command; -1 ends the session (lease lost,
+	 * stop asked for). */
+	int (*may_go_on)(void *arg, struct err *err);
+	void *arg;
+};
+
+struct remote;
+
+/* Connects, verifies, logs in, reads capabilities, sends ID.  No credential
+ * leaves before the peer is verified (TLS_NONE: only to what the account
+ * says).  ERR_TLS texts name which of chain, name, date. */
+int remote_open(struct remote **r_r, const struct remote_params *params,
+    struct err *err);
+/* LOGOUT when the session is sound, without waiting for the answer. */
+void remote_close(struct remote **r);
+
+/* Capabilities that change what sync does; after quirks. */
+enum remote_cap {
+	REMOTE_CONDSTORE = 1,
+	REMOTE_QRESYNC = 2,
+	REMOTE_IDLE = 4,
+	REMOTE_MOVE = 8,
+	REMOTE_UIDPLUS = 16,
+	REMOTE_SPECIAL_USE = 32,
+	REMOTE_LIST_STATUS = 64,
+};
+unsigned remote_caps(const struct remote *r);
+/* Longest IDLE this server bears, from the quirks; 0: no limit of its own. */
+int64_t remote_idle_limit_msecs(const struct remote *r);
+/* Round trips and bytes so far, for benchmarks and logs. */
+struct remote_stats {
+	uint64_t round_trips, bytes_in, bytes_out;
+};
+void remote_stats(const struct remote *r, struct remote_stats *stats_r);
+
+/* --- folders ------------------------------------------------------------------ */
+
+struct remote_folder {
+	const char *wire; /* may hold any byte but NUL, CR, LF */
+	const char *path; /* UTF-8, decoded from modified UTF-7 */
+	char delimiter;
+	enum folder_role role; /* from SPECIAL-USE / XLIST flags only */
+	bool is_selectable;
+};
+/* A complete, tagged-OK LIST or an error (R-SYNC-1). */
+int remote_list(struct remote *r, struct arena *arena,
+    struct remote_folder **folders_r, size_t *n_r, struct err *err);
+
+struct remote_status {
+	bool is_known; /* false: NO, BAD, or an empty answer */
+	char no_text[120]; /* the server's words when it said NO */
+	uint32_t messages, uidnext, uidvalidity; /* 0: not told */
+	uint64_t highestmodseq;			 /* 0: not told */
+};
+/* One flight, one tag a folder (R-SYNC-2). */
+int remote_status(struct remote *r, const char *const *wires, size_t n,
+    struct remote_status *status_r, struct err *err);
+
+struct remote_selected {
+	uint32_t exists, uidnext, uidvalidity; /* 0: not told (L142) */
+	uint64_t highestmodseq;		       /* 0: NOMODSEQ or no CONDSTORE */
+	bool is_read_only;
+};
+
+/* Flag news and vanished UIDs as the server reports them, in any order. */
+struct remote_changes {
+	struct place *changed; /* uid, flags, modseq */
+	size_t n_changed, cap_changed;
+	uint32_t *vanished; /* sorted, unique */
+	size_t n_vanished, cap_vanished;
+	struct arena *arena; /* set by the caller */
+};
+
+/*
+ * SELECT.  With QRESYNC and `known` (uidvalidity, highestmodseq set) the
+ * changes since then come with it.  ERR_SERVER: it cannot be selected.
+ */
+int remote_select(struct remote *r, const char *wire,
+    const struct cursor *known, struct remote_selected *selected_r,
+    struct remote_changes *changes, struct err *err);
+int remote_unselect(struct remote *r, struct err *err);
+
+/* CONDSTORE: UID FETCH from:to (UID FLAGS MODSEQ) (CHANGEDSINCE modseq). */
+int remote_changed_since(struct remote *r, uint32_t from, uint32_t to,
+    uint64_t modseq, struct remote_changes *changes, struct err *err);
+
+/* --- messages ----------------------------------------------------------------- */
+
+enum remote_item {
+	ITEM_FLAGS = 1,
+	ITEM_SIZE = 2, /* RFC822.SIZE */
+	ITEM_DATE = 4, /* INTERNALDATE */
+	ITEM_MODSEQ = 8,
+	ITEM_MESSAGE_ID = 16, /* BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)] */
+};
+
+/* Called per message while data flows; the place dies with the call.
+ * Returning -1 (with its own err kept by the caller) ends the session. */
+typedef int (*remote_on_place)(void *arg, const struct place *place);
+
+/* By UID range; `to` 0 = no upper end.  UIDs not asked for are dropped. */
+int remote_scan_uids(struct remote *r, uint32_t from, uint32_t to,
+    unsigned items, remote_on_place on_place, void *arg, struct err *err);
+/* By sequence numbers, for newest-first windows of sparse folders. */
+int remote_scan_seq(struct remote *r, uint32_t from, uint32_t to,
+    unsigned items, remote_on_place on_place, void *arg, struct err *err);
+
+/*
+ * Bodies as they arrive.  For each message: bytes() any number of times, then
+ * done() once with its uid, flags, internal date and size; a message without
+ * body (L136, L046) gets done() with has_body false.  Commands are built below
+ * the server's line limit and kept two in flight.  UIDs that did not come are
+ * not reported: count.
+ */
+struct remote_sink {
+	int (*bytes)(void *arg, const char *p, size_t len);
+	int (*done)(void *arg, const struct place *place, bool has_body);
+	void *arg;
+};
+int remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
+    size_t per_command, const struct remote_sink *sink, struct err *err);
+
+/* --- IDLE ------------------------------------------------------------------------ */
+
+enum remote_wake {
+	WAKE_CHANGED, /* the server said something about the folder */
+	WAKE_CONTROL, /* control_fd is readable */
+	WAKE_TIMEOUT,
+};
+/* Own loop (libetpan-gmime.md section 10).  Whatever came before "+" counts.
+ * Trims the heap before it waits.  Restarts nothing: one IDLE. */
+int remote_idle(struct remote *r, int control_fd, int64_t msecs,
+    enum remote_wake *wake_r, struct err *err);
+/* For servers without IDLE. */
+int remote_noop(struct remote *r, struct remote_changes *changes,
+    struct err *err);
+
+#endif

@@ -1,0 +1,375 @@
+/*
+ * store.h - accounts, folders, messages and jobs in PostgreSQL.
+ *
+ * The one interface of sync, jobs, child and ctl to the database.  Everything
+ * blocks, with a deadline (connect_timeout and statement_timeout), and needs
+ * no knowledge of SQL.  Errors: ERR_DATABASE when PostgreSQL is away or
+ * refuses, ERR_FENCED when another owner has taken over (nothing was written),
+ * ERR_STALE when the folder was changed by a sibling since it was loaded
+ * (load again, plan again), ERR_GONE when the row does not exist.
+ *
+ * Every transaction that writes an account's data proves its fence first and
+ * under a lock (R-LEASE-6), is built in memory and sent in one go; no mail
+ * server is spoken to inside one.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/uuid.h"
+#include "store/message.h"
+
+/* --- session -------------------------------------------------------------- */
+
+struct store; /* one PostgreSQL session */
+
+/*
+ * `name` becomes the application_name, "mh:ACCOUNT:EPOCH" for whoever writes
+ * an account (store_session_name), so that a successor can end it.
+ */
+int store_open(struct store **s_r, const char *conninfo, const char *name,
+    struct err *err);
+void store_close(struct store **s);
+#define STORE_NAME_SIZE 64
+const char *store_session_name(char out[STORE_NAME_SIZE],
+    const struct uuid *account_id, int64_t epoch);
+
+/* --- schema (ctl init, migrate; checked at start of the daemon) ----------- */
+
+/* Newest NNN in schema_dir / in the database (0: no schema). */
+int store_schema_wanted(const char *schema_dir, int *version_r,
+    struct err *err);
+int store_schema_version(struct store *s, int *version_r, struct err *err);
+/* Applies what is missing, each file in a transaction.  Safe to repeat and to
+ * run twice at once; refuses when the database is newer. */
+int store_migrate(struct store *s, const char *schema_dir,
+    void (*on_step)(void *arg, const char *file), void *arg, int *version_r,
+    struct err *err);
+
+/* --- accounts --------------------------------------------------------------- */
+
+/* symbol, name in accounts.state */
+#define ACCOUNT_STATES(X)                  \
+	X(ACCOUNT_NEW, "new")              \
+	X(ACCOUNT_BOOTSTRAPPING, "bootstrapping") \
+	X(ACCOUNT_LIVE, "live")            \
+	X(ACCOUNT_DISABLED, "disabled")    \
+	X(ACCOUNT_ERROR, "error")          \
+	X(ACCOUNT_DELETED, "deleted")
+enum account_state {
+#define X(symbol, name) symbol,
+	ACCOUNT_STATES(X)
+#undef X
+};
+const char *account_state_name(enum account_state state);
+int account_state_parse(const char *name, enum account_state *state_r);
+
+enum tls_mode { TLS_NONE, TLS_STARTTLS, TLS_IMPLICIT }; /* none starttls tls */
+const char *tls_mode_name(enum tls_mode mode);
+int tls_mode_parse(const char *name, enum tls_mode *mode_r);
+
+struct account {
+	struct uuid id, user_id;
+	const char *email, *name;
+	enum account_state state;
+	const char *state_reason; /* "" when none */
+	int64_t state_since_secs;
+	const char *imap_host, *imap_login;
+	uint16_t imap_port;
+	enum tls_mode imap_tls;
+	const char *smtp_host, *smtp_login; /* "" when none */
+	uint16_t smtp_port;
+	enum tls_mode smtp_tls;
+	const char *auth;	/* "password" */
+	const uint8_t *secret;	/* sealed, proc/vault.h */
+	size_t secret_len;
+	int64_t epoch;
+	const char *owner;
+	int64_t last_mail_secs, last_sync_secs, last_active_secs; /* 0: never */
+	int64_t next_try_secs;
+	unsigned auth_failures;	/* refusals in a row */
+	const char *last_error;
+};
+
+/* Found by UUID text or by unique e-mail; ERR_GONE, or ERR_PERMANENT with
+ * the candidates when ambiguous. */
+int store_account_find(struct store *s, const char *id_or_email,
+    struct uuid *id_r, struct err *err);
+int store_account_load(struct store *s, const struct uuid *id,
+    struct arena *arena, struct account **account_r, struct err *err);
+
+/* A claim: epoch + 1, owner set; ends sessions of a predecessor that is stuck
+ * in mid-transaction.  Loads the account at the same time. */
+int store_account_take_over(struct store *s, const struct uuid *id,
+    const char *owner, struct arena *arena, struct account **account_r,
+    struct err *err);
+
+/* Proof of ownership that every write carries. */
+struct fence {
+	struct uuid account_id;
+	int64_t epoch;
+};
+
+/*
+ * Any change of state goes through here; whatever ends `live` raises the
+ * epoch.  expect: bit set of (1 << enum account_state) that may be left, 0 =
+ * any.  *changed_r false when the account was not in `expect`.
+ */
+int store_account_set_state(struct store *s, const struct uuid *id,
+    unsigned expect, enum account_state state, const char *reason,
+    bool *changed_r, struct err *err);
+
+/* End of a pass.  success: clears last_error, auth_failures and next_try. */
+int store_account_synced(struct store *s, const struct fence *fence,
+    int64_t last_mail_secs, struct err *err);
+/* A failed pass.  When `failure` is ERR_AUTH for the `auth_refusals`th time
+ * in a row the state turns to error: *became_error_r. */
+int store_account_failed(struct store *s, const struct fence *fence,
+    const struct err *failure, int64_t next_try_secs, unsigned auth_refusals,
+    bool *became_error_r, struct err *err);
+
+/* --- folders ----------------------------------------------------------------- */
+
+/* symbol, name in mailboxes.role */
+#define FOLDER_ROLES(X)                       \
+	X(ROLE_NONE, "")                      \
+	X(ROLE_INBOX, "inbox")                \
+	X(ROLE_SENT, "sent")                  \
+	X(ROLE_DRAFTS, "drafts")              \
+	X(ROLE_ARCHIVE, "archive")            \
+	X(ROLE_TRASH, "trash")                \
+	X(ROLE_JUNK, "junk")                  \
+	X(ROLE_ALL, "all")
+enum folder_role {
+#define X(symbol, name) symbol,
+	FOLDER_ROLES(X)
+#undef X
+	    FOLDER_ROLE_COUNT
+};
+const char *folder_role_name(enum folder_role role);
+
+/*
+ * How far a folder has been followed.  Moves only in the transaction of the
+ * rows it stands for (R-SYNC-4).  UIDs below backfill_below have not been
+ * downloaded yet; 1 = the backfill is complete, 0 = it has not begun.
+ */
+struct cursor {
+	uint32_t uidvalidity; /* 0: never selected */
+	uint32_t uidnext;
+	uint64_t highestmodseq; /* 0: unknown or not supported */
+	uint32_t backfill_below;
+	/* Without CONDSTORE: server messages at last look, and the next UID of
+	 * the rolling flag comparison. */
+	uint32_t messages;
+	uint32_t flag_scan_uid;
+};
+
+struct folder {
+	int64_t id;
+	const char *path;     /* UTF-8, for people */
+	const char *wire;     /* the name as LIST gave it, for commands */
+	char delimiter;	      /* 0: flat */
+	enum folder_role role;
+	bool is_selectable;   /* false: \Noselect, \NonExistent */
+	struct cursor cursor;
+	bool is_remapping;    /* UIDVALIDITY changed; some rows have no UID */
+	int64_t missing_since_secs; /* absent from LIST; 0: present */
+	int64_t parked_until_secs;
+	const char *park_reason;
+	unsigned park_failures;
+	const char *no_condstore; /* why CONDSTORE is not trusted; "" : it is */
+	int64_t last_poll_secs;
+	/* Rises with every commit that moves the cursor; a write carries the
+	 * value it planned with and is ERR_STALE when it differs. */
+	int64_t generation;
+	int64_t stored; /* live rows */
+};
+
+int store_folders_load(struct store *s, const struct uuid *account_id,
+    struct arena *arena, struct folder **folders_r, size_t *n_r,
+    struct err *err);
+
+enum folder_op_kind {
+	FOLDER_CREATE,	/* wire, path, delimiter, role, is_selectable */
+	FOLDER_RENAME,	/* id: new wire, path; its rows are remapped */
+	FOLDER_UPDATE,	/* id: role, delimiter, is_selectable; present again */
+	FOLDER_MISSING,	/* id: first look without it */
+	FOLDER_VANISH,	/* id: gone for good; messages soft-deleted */
+};
+struct folder_op {
+	enum folder_op_kind kind;
+	int64_t id; /* FOLDER_CREATE: filled in */
+	const char *wire, *path;
+	char delimiter;
+	enum folder_role role;
+	bool is_selectable;
+};
+/* One transaction. */
+int store_folders_write(struct store *s, const struct fence *fence,
+    struct folder_op *ops, size_t n, struct err *err);
+
+int store_folder_park(struct store *s, const struct fence *fence,
+    int64_t folder_id, int64_t until_secs, const char *reason,
+    struct err *err);
+int store_folder_unpark(struct store *s, const struct fence *fence,
+    int64_t folder_id, struct err *err);
+/* Records why a server's CONDSTORE is not trusted for this folder. */
+int store_folder_distrust(struct store *s, const struct fence *fence,
+    int64_t folder_id, const char *reason, struct err *err);
+
+/* --- messages: writing --------------------------------------------------------- */
+
+/* What a commit did, for events; ids live in the given arena. */
+struct changed_ids {
+	int64_t *ids;
+	size_t n;
+};
+struct commit_result {
+	struct changed_ids created, updated, deleted;
+	int64_t newest_mail_secs; /* newest internal date of created; 0: none */
+};
+
+/*
+ * A batch of new messages.  batch_add marshals at once, so the content's
+ * arena may be reset afterwards.  The same (folder, uid) twice is harmless.
+ * A message whose bytes are those of one that recently lost its place in this
+ * account (moved, folder renamed, UIDVALIDITY changed) is that message: it
+ * keeps its id and thread and is reported as updated (R-SYNC-5).
+ */
+struct batch;
+struct batch *batch_new(void);
+void batch_free(struct batch **b);
+void batch_reset(struct batch *b);
+void batch_add(struct batch *b, const struct place *place,
+    const struct blob_ref *blob, const struct content *content);
+size_t batch_count(const struct batch *b);
+size_t batch_bytes(const struct batch *b);
+
+/*
+ * Starts the transaction: rows, threads, search, and the folder's cursor, all
+ * or nothing.  Returns when everything is handed to the socket; at most one
+ * is in flight per session.  Blobs must be durable before.  On success the
+ * folder's generation and cursor are advanced when store_commit_wait returns.
+ * cursor NULL: leave it.
+ */
+int store_commit_start(struct store *s, const struct fence *fence,
+    struct folder *folder, struct batch *b, const struct cursor *cursor,
+    struct err *err);
+/* Waits for it (no-op when none is in flight; result then all zero). */
+int store_commit_wait(struct store *s, struct arena *arena,
+    struct commit_result *result_r, struct err *err);
+
+/*
+ * Flag changes (by uid; places without has_flags are ignored) and vanished
+ * UIDs, with the cursor, in one transaction.  Unknown UIDs are ignored; rows
+ * that did not really change are not reported.  Local changes not yet pushed
+ * are never overwritten (R-SYNC-7).
+ */
+int store_apply(struct store *s, const struct fence *fence,
+    struct folder *folder, const struct place *changed, size_t n_changed,
+    const uint32_t *vanished, size_t n_vanished, const struct cursor *cursor,
+    struct arena *arena, struct commit_result *result_r, struct err *err);
+
+/* UIDVALIDITY changed: all rows lose their UID and wait to be recognised;
+ * the cursor starts anew with `cursor` (R-SYNC-6). */
+int store_folder_remap(struct store *s, const struct fence *fence,
+    struct folder *folder, const struct cursor *cursor, struct err *err);
+/* Gives UIDs to rows without place, by Message-ID + size + date (places with
+ * message_id, size, internal date filled): recognised[i] is set for those that
+ * need no download. */
+int store_recognise(struct store *s, const struct fence *fence,
+    struct folder *folder, const struct place *places, size_t n,
+    bool *recognised, struct arena *arena, struct commit_result *result_r,
+    struct err *err);
+/* How many rows of the account wait for a place or lost it recently. */
+int store_homeless_count(struct store *s, const struct uuid *account_id,
+    int64_t *n_r, struct err *err);
+/* The remapping is complete: rows still without UID are soft-deleted. */
+int store_folder_settle(struct store *s, const struct fence *fence,
+    struct folder *folder, struct arena *arena, struct commit_result *result_r,
+    struct err *err);
+
+/* --- messages: reading ------------------------------------------------------------ */
+
+/* Live rows of a folder with from <= uid <= to, by uid, at most `limit`:
+ * uid, flags, modseq.  For comparison with a server without CONDSTORE. */
+int store_places(struct store *s, int64_t folder_id, uint32_t from,
+    uint32_t to, size_t limit, struct arena *arena, struct place **places_r,
+    size_t *n_r, struct err *err);
+/* Which of these UIDs are stored and live (sorted input and output). */
+int store_known_uids(struct store *s, int64_t folder_id, const uint32_t *uids,
+    size_t n, bool *known_r, struct err *err);
+
+/* --- quarantine (R-SYNC-9) ----------------------------------------------------------- */
+
+enum risk_step { RISK_NONE, RISK_FOLDER, RISK_FETCH, RISK_PARSE, RISK_STORE };
+const char *risk_step_name(enum risk_step step);
+
+struct risk {
+	int64_t folder_id;
+	enum risk_step step;
+	uint32_t uid_from, uid_to; /* RISK_FOLDER: 0, 0 */
+	unsigned attempts;
+	bool is_skipped; /* an operator said skip */
+	bool is_parked;	 /* attempts reached the limit */
+};
+/* Called by the clerk for a child that died: attempts + 1. */
+int store_risk_note(struct store *s, const struct uuid *account_id,
+    const struct risk *risk, const char *how, unsigned limit, struct err *err);
+int store_risks_load(struct store *s, const struct uuid *account_id,
+    struct arena *arena, struct risk **risks_r, size_t *n_r, struct err *err);
+/* The step went well after all. */
+int store_risk_clear(struct store *s, const struct fence *fence,
+    const struct risk *risk, struct err *err);
+
+/* --- jobs ----------------------------------------------------------------------------- */
+
+enum job_queue { QUEUE_INTERACTIVE, QUEUE_BULK };
+const char *job_queue_name(enum job_queue queue);
+
+struct job {
+	struct uuid id, account_id;
+	const char *kind; /* "sync_bootstrap_account" ... */
+	enum job_queue queue;
+	const char *payload; /* JSON */
+	unsigned attempts, max_attempts;
+};
+
+/* queued -> running for `owner` until `lock_secs` from now; ERR_GONE when it
+ * is not queued, not due, or another job of the account excludes it. */
+int store_job_take(struct store *s, const struct uuid *id, const char *owner,
+    int64_t lock_secs, struct arena *arena, struct job **job_r,
+    struct err *err);
+int store_job_done(struct store *s, const struct uuid *id, const char *owner,
+    struct err *err);
+/* Back to queued at run_at, or dead when permanent or out of attempts. */
+int store_job_failed(struct store *s, const struct uuid *id, const char *owner,
+    const struct err *failure, int64_t run_at_secs, bool *dead_r,
+    struct err *err);
+int store_job_add(struct store *s, enum job_queue queue, const char *kind,
+    const struct uuid *account_id, const char *payload, struct uuid *id_r,
+    struct err *err);
+
+struct due_job {
+	struct uuid id;
+	enum job_queue queue;
+};
+/* Requeues what outlived its lock, then lists what is due (at most limit) and
+ * has not been rung for within `rung_secs`. */
+int store_jobs_due(struct store *s, size_t limit, int64_t rung_secs,
+    struct arena *arena, struct due_job **due_r, size_t *n_r,
+    struct err *err);
+
+/* --- the clerk's upkeep ----------------------------------------------------------------- */
+
+/* Ids of accounts in state live. */
+int store_live_ids(struct store *s, struct arena *arena, struct uuid **ids_r,
+    size_t *n_r, struct err *err);
+/* Merges pending full-text entries; bounded work a call. */
+int store_search_merge(struct store *s, struct err *err);
+/* Deletes rows of deleted accounts and long-expunged messages, in batches of
+ * at most `limit`; *more_r when there is more to do. */
+int store_purge(struct store *s, size_t limit, bool *more_r, struct err *err);
+
+#endif

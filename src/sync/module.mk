@@ -1,0 +1,2 @@
+noinst_LIBRARIES += libsync.a
+libsync_a_SOURCES = 

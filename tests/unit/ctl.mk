@@ -1,0 +1,1 @@
+# Unit tests of src/ctl; see tests/unit/module.mk for how to add one.

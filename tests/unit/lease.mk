@@ -1,0 +1,1 @@
+# Unit tests of src/lease; see tests/unit/module.mk for how to add one.
