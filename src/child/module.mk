@@ -1,2 +1,2 @@
 noinst_LIBRARIES += libchild.a
-libchild_a_SOURCES = src/child/runtime.h 
+libchild_a_SOURCES = src/child/child.h src/child/runtime.h
