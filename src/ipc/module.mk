@@ -1,2 +1,3 @@
 noinst_LIBRARIES += libipc.a
-libipc_a_SOURCES = src/ipc/channel.h src/ipc/messages.def src/ipc/messages.h 
+libipc_a_SOURCES = src/ipc/channel.c src/ipc/channel.h src/ipc/checks.def \
+	src/ipc/messages.def src/ipc/messages.h
