@@ -35,6 +35,19 @@ void store_close(struct store **s);
 const char *store_session_name(char out[STORE_NAME_SIZE],
     const struct uuid *account_id, int64_t epoch);
 
+/*
+ * Any SQL, for ctl's tables and tests: parameters and cells are text, a NULL
+ * parameter or cell is SQL NULL.  One statement, its own transaction.
+ */
+struct store_rows {
+	size_t n_columns, n_rows;
+	const char **columns;
+	const char **cells; /* row after row: cells[row * n_columns + column] */
+};
+int store_query(struct store *s, struct arena *arena, const char *sql,
+    const char *const *params, size_t n_params, struct store_rows **rows_r,
+    struct err *err);
+
 /* --- schema (ctl init, migrate; checked at start of the daemon) ----------- */
 
 /* Newest NNN in schema_dir / in the database (0: no schema). */
@@ -104,6 +117,41 @@ int store_account_load(struct store *s, const struct uuid *id,
 int store_account_take_over(struct store *s, const struct uuid *id,
     const char *owner, struct arena *arena, struct account **account_r,
     struct err *err);
+
+/* --- users and accounts: changes by ctl ------------------------------------- */
+
+/* ERR_PERMANENT when the e-mail is taken.  quota_bytes 0: the default. */
+int store_user_add(struct store *s, const char *email, const char *name,
+    int64_t quota_bytes, struct uuid *id_r, struct err *err);
+/* As store_account_find. */
+int store_user_find(struct store *s, const char *id_or_email,
+    struct uuid *id_r, struct err *err);
+/* The user's accounts turn to deleted; the clerk removes the rest. */
+int store_user_delete(struct store *s, const struct uuid *id,
+    struct err *err);
+/* Ids of a user's accounts that are not deleted. */
+int store_user_accounts(struct store *s, const struct uuid *user_id,
+    struct arena *arena, struct uuid **ids_r, size_t *n_r, struct err *err);
+/* Notes a login (`user active`). */
+int store_user_active(struct store *s, const struct uuid *id,
+    struct err *err);
+
+/*
+ * State new, fence 0 and the bulk job sync_bootstrap_account, in one
+ * transaction.  The caller chooses a->id (the secret is sealed for it) and
+ * fills user_id, email, name, imap_*, smtp_*, auth, secret.
+ */
+int store_account_add(struct store *s, const struct account *a,
+    struct uuid *job_id_r, struct err *err);
+/* Writes the same columns (but user_id) of an existing account. */
+int store_account_update(struct store *s, const struct account *a,
+    struct err *err);
+/*
+ * enable: disabled or error -> live when its backfill is complete, else
+ * bootstrapping with a new job (*job_id_r, else all zero).
+ */
+int store_account_enable(struct store *s, const struct uuid *id,
+    enum account_state *state_r, struct uuid *job_id_r, struct err *err);
 
 /* Proof of ownership that every write carries. */
 struct fence {
@@ -301,6 +349,43 @@ int store_places(struct store *s, int64_t folder_id, uint32_t from,
 int store_known_uids(struct store *s, int64_t folder_id, const uint32_t *uids,
     size_t n, bool *known_r, struct err *err);
 
+/* --- blobs: for message raw, blob verify, blob gc -------------------------------- */
+
+/* ERR_GONE when there is no such message or it has no body. */
+int store_message_blob(struct store *s, int64_t message_id,
+    struct blob_ref *ref_r, struct err *err);
+
+/* All blobs, or those of the given segments; `on_blob` returning -1 stops
+ * (its err is the caller's business).  Read in slices, no long transaction. */
+int store_blobs_each(struct store *s, const int32_t *segments,
+    size_t n_segments, int (*on_blob)(void *arg, const struct blob_ref *ref),
+    void *arg, struct err *err);
+
+struct segment_use {
+	int32_t id;
+	uint64_t live_records, live_bytes; /* of blobs with a row */
+	uint64_t dead_bytes;		   /* of blobs whose row was deleted */
+};
+int store_segments(struct store *s, struct arena *arena,
+    struct segment_use **segments_r, size_t *n_r, struct err *err);
+/* The copy `to` is durable: the row points there, unless it has changed or
+ * gone since `from` was read (*moved_r). */
+int store_blob_move(struct store *s, const struct blob_ref *from,
+    const struct blob_ref *to, bool *moved_r, struct err *err);
+/* The file is gone. */
+int store_segment_forget(struct store *s, int32_t segment, struct err *err);
+
+/*
+ * Blobs with a file of their own (segment 0) whose row was deleted at least
+ * `min_age_secs` ago and that no row names again.  Before unlinking, look
+ * that the file itself is as old: somebody may just have put it again.
+ */
+int store_blob_files_dead(struct store *s, int64_t min_age_secs, size_t limit,
+    struct arena *arena, uint8_t (**digests_r)[DIGEST_SIZE], size_t *n_r,
+    struct err *err);
+int store_blob_file_forget(struct store *s,
+    const uint8_t digest[DIGEST_SIZE], struct err *err);
+
 /* --- quarantine (R-SYNC-9) ----------------------------------------------------------- */
 
 enum risk_step { RISK_NONE, RISK_FOLDER, RISK_FETCH, RISK_PARSE, RISK_STORE };
@@ -347,6 +432,8 @@ int store_job_done(struct store *s, const struct uuid *id, const char *owner,
 int store_job_failed(struct store *s, const struct uuid *id, const char *owner,
     const struct err *failure, int64_t run_at_secs, bool *dead_r,
     struct err *err);
+/* sync_bootstrap_account, refresh_account_job: an account has at most one
+ * queued; adding it again gives the id of the one there is. */
 int store_job_add(struct store *s, enum job_queue queue, const char *kind,
     const struct uuid *account_id, const char *payload, struct uuid *id_r,
     struct err *err);
