@@ -1,0 +1,5 @@
+# The schema, one numbered file per version.
+schemadir = $(pkgdatadir)/schema
+dist_schema_DATA = \
+	etc/schema/001_base.sql \
+	etc/schema/002_write.sql

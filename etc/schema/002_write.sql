@@ -1,0 +1,1 @@
+-- 002_write.sql - the functions that write an account's data.
