@@ -1,0 +1,34 @@
+# Fuzz targets: every parser of foreign bytes.
+#
+# A target is one file, tests/fuzz/fuzz_NAME.c, with LLVMFuzzerTestOneInput()
+# (declared in tests/fuzz/fuzz.h), a directory tests/fuzz/seeds/NAME with at
+# least one file, and three lines here:
+#
+#	FUZZ_TARGETS += fuzz_NAME
+#	fuzz_NAME_SOURCES = tests/fuzz/fuzz_NAME.c
+#	fuzz_NAME_LDADD = libNAME.a libbase.a $(FUZZ_LIBS)
+#
+# "make check" replays the seeds.  To search for new faults:
+#
+#	./configure CC=clang --enable-fuzz --enable-sanitizers
+#	make fuzz_NAME && mkdir found
+#	./fuzz_NAME -max_total_time=300 found tests/fuzz/seeds/NAME
+#
+# An input that failed goes into the seeds with the commit of its cure.
+FUZZ_TARGETS =
+EXTRA_DIST += tests/fuzz/seeds
+check_PROGRAMS += $(FUZZ_TARGETS)
+if FUZZ
+AM_CFLAGS += -fsanitize=fuzzer-no-link
+AM_LDFLAGS += -fsanitize=fuzzer-no-link
+FUZZ_LIBS = $(FUZZ_ENGINE) $(BSD_LIBS) -lpthread -lm
+else
+TESTS += $(FUZZ_TARGETS)
+check_LIBRARIES = libreplay.a
+libreplay_a_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz.h
+FUZZ_LIBS = libreplay.a $(BSD_LIBS) -lpthread -lm
+endif
+
+FUZZ_TARGETS += fuzz_tsvector
+fuzz_tsvector_SOURCES = tests/fuzz/fuzz_tsvector.c
+fuzz_tsvector_LDADD = libstore.a libbase.a $(FUZZ_LIBS)
