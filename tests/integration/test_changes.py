@@ -1,0 +1,280 @@
+"""What a second client does on the server arrives, whatever the server can.
+
+Each test runs against Dovecot with all it has, with CONDSTORE but without
+QRESYNC, and as a plain IMAP4rev1 server (R-SYNC-3).
+"""
+
+import random
+
+import pytest
+
+from herd import Client, deliver, message
+from servers import wait_for
+
+KINDS = ["full", "condstore", "plain"]
+every_kind = pytest.mark.parametrize("imap_kind", KINDS, indirect=True)
+
+
+def started(herd, imap, login, count=12, **settings):
+    with Client(imap, login) as client:
+        for n in range(count):
+            client.append("INBOX", message(f"Start {n}", f"{login} {n}\n",
+                                           f"{login}.start.{n}@example.org"))
+    h = herd(**settings)
+    h.start_both()
+    account = h.add_account(imap, login)
+    h.wait_live(account)
+    h.assert_same(account, imap, login)
+    return h, account
+
+
+def ids(h, account):
+    """{Message-ID: row id} of what is there."""
+    return dict(h.sql("SELECT message_id, id FROM messages "
+                      "WHERE account_id = %s AND deleted_at IS NULL",
+                      (account,)))
+
+
+@every_kind
+def test_flags_and_keywords(herd, imap_kind, login):
+    h, account = started(herd, imap_kind, login)
+    with Client(imap_kind, login) as client:
+        client.select("INBOX")
+        uids = client.uids()
+        client.store(uids[:4], "+FLAGS", ["\\Seen", "\\Flagged"])
+        client.store(uids[2:6], "+FLAGS", ["\\Answered", "$Forwarded"])
+        h.assert_same(account, imap_kind, login)
+        client.store(uids[:3], "-FLAGS", ["\\Seen"])
+        client.store(uids[3:5], "FLAGS", ["Work", "$Junk"])
+        client.store(uids[-1:], "+FLAGS", ["\\Draft"])
+        h.assert_same(account, imap_kind, login)
+
+
+@every_kind
+def test_expunge_is_soft(herd, imap_kind, login, events):
+    h, account = started(herd, imap_kind, login)
+    with Client(imap_kind, login) as client:
+        client.select("INBOX")
+        uids = client.uids()
+        client.expunge(uids[::3])
+    h.assert_same(account, imap_kind, login)
+    gone = h.sql("SELECT count(*) FROM messages WHERE account_id = %s "
+                 "AND deleted_at IS NOT NULL", (account,))
+    assert gone == [(len(uids[::3]),)]
+    events.wait("message.deleted", account_id=account)
+
+
+@every_kind
+def test_everything_expunged_then_new_mail(herd, imap_kind, login):
+    h, account = started(herd, imap_kind, login)
+    with Client(imap_kind, login) as client:
+        client.select("INBOX")
+        client.expunge(client.uids())
+        client.append("INBOX", message("After the flood"))
+    h.assert_same(account, imap_kind, login)
+
+
+@every_kind
+def test_move_keeps_identity(herd, imap_kind, login):
+    """R-SYNC-5"""
+    h, account = started(herd, imap_kind, login)
+    before = ids(h, account)
+    with Client(imap_kind, login) as client:
+        client.select("INBOX")
+        client.move(client.uids()[:5], "Archive")
+    h.assert_same(account, imap_kind, login)
+    assert ids(h, account) == before
+
+
+@every_kind
+def test_folders_created_renamed_removed(herd, imap_kind, login, events):
+    """R-SYNC-1"""
+    h, account = started(herd, imap_kind, login)
+    with Client(imap_kind, login) as client:
+        client.create("Reisen/Köln")
+        client.create("Short lived")
+        client.append("Reisen/Köln", message("Trip", "", "trip@example.org"))
+        client.append("Short lived", message("Bye", "", "bye@example.org"))
+    h.assert_same(account, imap_kind, login)
+    before = ids(h, account)
+    with Client(imap_kind, login) as client:
+        client.rename("Reisen/Köln", "Reisen/Bonn & Köln")
+        client.delete("Short lived")
+    h.assert_same(account, imap_kind, login)
+    after = ids(h, account)
+    assert after["trip@example.org"] == before["trip@example.org"]
+    assert "bye@example.org" not in after
+    assert events.of("mailbox.changed", account_id=account)
+
+
+def all_quiet(h, imap, account, login):
+    """Disables the account; Dovecot then logs what each session fetched."""
+    h.ctl("account", "disable", account)
+    wait_for(lambda: login not in imap.doveadm("who"), what="logged out")
+
+
+@every_kind
+def test_uidvalidity_change_keeps_ids(herd, imap_kind, login):
+    """R-SYNC-6: neither downloaded again nor given a new id."""
+    h, account = started(herd, imap_kind, login, 30)
+    before = ids(h, account)
+    all_quiet(h, imap_kind, account, login)
+    bodies, _ = imap_kind.fetched(login)
+    imap_kind.doveadm("mailbox", "update", "-u", login, "--uid-validity",
+                      "1900000001", "INBOX")
+    h.ctl("account", "enable", account)
+    # Not compared with a client here: its own downloads would be counted.
+    wait_for(lambda: h.sql(
+        "SELECT 1 FROM mailboxes b JOIN messages m ON m.mailbox_id = b.id "
+        "WHERE b.account_id = %s AND b.path = 'INBOX' AND m.uid > 0 "
+        "AND uidvalidity = 1900000001 AND m.deleted_at IS NULL "
+        "HAVING count(*) = 30", (account,)), what="the folder is remapped")
+    all_quiet(h, imap_kind, account, login)
+    assert imap_kind.fetched(login)[0] == bodies
+    assert ids(h, account) == before
+    h.ctl("account", "enable", account)
+    h.assert_same(account, imap_kind, login)
+
+
+@every_kind
+def test_folder_deleted_and_made_again(herd, imap_kind, login):
+    h, account = started(herd, imap_kind, login, 1)
+    with Client(imap_kind, login) as client:
+        for n in range(3):
+            client.create("Again")
+            client.append("Again", message(f"Generation {n}", f"{n}\n" * n))
+            h.assert_same(account, imap_kind, login)
+            client.delete("Again")
+        client.create("Again")
+    h.assert_same(account, imap_kind, login)
+
+
+# --- random histories -------------------------------------------------------------
+
+class History:
+    """A person with two mail programs and too little sleep."""
+
+    def __init__(self, seed, imap, login):
+        self.random = random.Random(seed)
+        self.seed, self.imap, self.login = seed, imap, login
+        self.counter = 0
+        self.done = []
+
+    def raw(self):
+        self.counter += 1
+        name = f"h{self.seed}.{self.counter}@example.org"
+        headers = []
+        if self.counter > 1 and self.random.random() < 0.4:
+            other = self.random.randrange(1, self.counter)
+            headers = [f"References: <h{self.seed}.{other}@example.org>"]
+        text = "".join(self.random.choice("abcdefgh \n")
+                       for _ in range(self.random.randrange(400)))
+        return message(f"History {self.counter}", text, name, headers)
+
+    def start(self):
+        with Client(self.imap, self.login) as client:
+            for _ in range(self.random.randrange(5, 15)):
+                client.append("INBOX", self.raw())
+
+    def round(self):
+        with Client(self.imap, self.login) as client:
+            for _ in range(self.random.randrange(1, 6)):
+                self.step(client)
+
+    def some(self, client, path, most=4):
+        client.select(path)
+        uids = client.uids()
+        count = min(len(uids), self.random.randrange(1, most + 1))
+        return self.random.sample(uids, count)
+
+    def step(self, client):
+        r = self.random
+        paths = client.folders()
+        own = [p for p in paths if p.startswith("Own")]
+        path = r.choice(paths + ["INBOX"] * 3)
+        action = r.choices(
+            ["deliver", "append", "flag", "keyword", "expunge", "move",
+             "copy", "create", "rename", "delete", "uidvalidity"],
+            [4, 3, 4, 3, 3, 4, 2, 2, 2, 1, 1])[0]
+        self.done.append(f"{action} {path}")
+        if action == "deliver":
+            deliver(self.imap, self.login, self.raw())
+        elif action == "append":
+            flags = r.sample(["\\Seen", "\\Flagged", "Later", "\\Draft"],
+                             r.randrange(3))
+            client.append(path, self.raw(), flags)
+        elif action == "flag":
+            uids = self.some(client, path)
+            if uids:
+                client.store(uids, r.choice(["+FLAGS", "-FLAGS"]),
+                             [r.choice(["\\Seen", "\\Flagged",
+                                        "\\Answered"])])
+        elif action == "keyword":
+            uids = self.some(client, path)
+            if uids:
+                client.store(uids, r.choice(["+FLAGS", "-FLAGS", "FLAGS"]),
+                             [r.choice(["$Forwarded", "Work", "x.y-z"])])
+        elif action == "expunge":
+            uids = self.some(client, path)
+            if uids:
+                client.expunge(uids)
+        elif action in ("move", "copy"):
+            uids = self.some(client, path)
+            target = r.choice(paths)
+            if uids and target != path:
+                getattr(client, action)(uids, target)
+        elif action == "create":
+            self.counter += 1
+            client.create(f"Own {self.counter}" + r.choice(["", "/Ü", "&x"]))
+        elif own and action == "rename":
+            self.counter += 1
+            client.rename(r.choice(own), f"Own renamed {self.counter}")
+        elif own and action == "delete":
+            client.delete(r.choice(own))
+        elif action == "uidvalidity":
+            self.imap.doveadm("mailbox", "update", "-u", self.login,
+                              "--uid-validity",
+                              str(1_800_000_000 + self.counter), path)
+
+
+def run_histories(herd, imap, logins, seeds, rounds):
+    """All seeds side by side, a compare after each round has settled."""
+    h = herd()
+    h.start_both()
+    runs = []
+    for seed in seeds:
+        history = History(seed, imap, next(logins))
+        history.start()
+        runs.append((history, h.add_account(imap, history.login)))
+    for history, account in runs:
+        h.wait_live(account)
+    for n in range(rounds):
+        for history, account in runs:
+            history.round()
+        for history, account in runs:
+            try:
+                h.assert_same(account, imap, history.login)
+            except AssertionError as e:
+                raise AssertionError(
+                    f"seed {history.seed}, round {n}: {e}\n"
+                    + "\n".join(history.done[-12:])) from None
+    assert not h.sql("SELECT mailbox_id, uid FROM messages "
+                     "WHERE deleted_at IS NULL "
+                     "GROUP BY 1, 2 HAVING count(*) > 1")
+    h.run_ctl("blob", "verify")
+
+
+@pytest.mark.parametrize("imap_kind,seeds", [
+    ("full", range(1, 21)),
+    ("condstore", range(101, 107)),
+    ("plain", range(201, 207)),
+], indirect=["imap_kind"], ids=KINDS)
+@pytest.mark.slow
+def test_random_histories(herd, imap_kind, logins, seeds):
+    """R-SYNC-8; the seed of a failure is printed."""
+    run_histories(herd, imap_kind, logins, seeds, rounds=6)
+
+
+@every_kind
+def test_one_random_history(herd, imap_kind, logins):
+    run_histories(herd, imap_kind, logins, [7], rounds=3)

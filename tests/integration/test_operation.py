@@ -1,0 +1,149 @@
+"""What an operator does: start, signals, commands, odd directories."""
+
+import json
+import os
+import signal
+import subprocess
+
+from herd import Client, deliver, message
+from servers import own_dir, run_as, wait_for
+from test_changes import started
+
+
+def test_directories_with_blanks(herd, test_dir, dovecot, login):
+    h = herd(directory=own_dir(test_dir, "my own mail"))
+    h.start_both()
+    with Client(dovecot, login) as client:
+        client.append("INBOX", message("Blank"))
+    account = h.add_account(dovecot, login)
+    h.wait_live(account)
+    h.assert_same(account, dovecot, login)
+
+
+def test_check_of_the_configuration(herd):
+    h = herd()
+    ok = subprocess.run([h.programs.mailherd, "-t", "-c", h.conf],
+                        env=h.env(), capture_output=True, **run_as())
+    assert ok.returncode == 0, ok.stderr
+    for bad in ("lease_ttl=1", "no_such_thing=1", "lease_renew=9",
+                "worker_role=queen"):
+        done = subprocess.run(
+            [h.programs.mailherd, "-t", "-c", h.conf, "-o", bad],
+            env=h.env(), capture_output=True, text=True, **run_as())
+        assert done.returncode == 78, (bad, done)
+        assert bad.split("=")[0] in done.stderr, (bad, done.stderr)
+
+
+def test_usage_errors(herd):
+    h = herd()
+    assert h.run_ctl("no-such-command", check=False).returncode == 64
+    done = h.run_ctl("account", "show", "nobody@example.org", check=False)
+    assert done.returncode != 0
+    assert len(done.stderr.strip().splitlines()) == 1
+    done = subprocess.run([h.programs.mailherd, "--frobnicate"],
+                          env=h.env(), capture_output=True, **run_as())
+    assert done.returncode == 64
+    done = subprocess.run([h.programs.mailherd, "-V"], env=h.env(),
+                          capture_output=True, text=True, **run_as())
+    assert done.returncode == 0 and "mailherd" in done.stdout
+
+
+def test_init_and_migrate_can_be_repeated(herd):
+    h = herd()
+    for _ in range(2):
+        h.run_ctl("init")
+        assert h.ctl1("migrate")["schema"] >= 1
+
+
+def test_commands_work_without_daemons(herd, dovecot, login):
+    h = herd()
+    account = h.add_account(dovecot, login)
+    assert h.account(account)["state"] == "new"
+    for args in (("user", "list"), ("account", "list"),
+                 ("mailbox", "list", account), ("job", "list"),
+                 ("quarantine", "list"), ("workers",),
+                 ("message", "list", "--account", account)):
+        h.run_ctl(*args)
+    assert len(h.ctl("account", "list")) == 1
+    assert h.account(f"{login}@example.org")["id"] == account
+    done = h.run_ctl("status", check=False)
+    assert done.returncode == 69, done
+
+
+def test_status_ps_explain(herd, dovecot, login):
+    h, account = started(herd, dovecot, login, 3)
+    sync, jobs = h.daemons
+    status = sync.ctl("status")[0]
+    for key in ("worker_id role uptime_s owned hot warm cold sockets_open "
+                "children redis postgres leases_lost fenced polls "
+                "new_messages errors").split():
+        assert key in status, key
+    assert status["role"] == "sync" and jobs.ctl("status")[0]["role"] == "jobs"
+    wait_for(lambda: sync.ctl("status")[0]["owned"] == 1, what="owned 1")
+    for row in sync.ctl("ps") + jobs.ctl("ps"):
+        for key in ("pid kind account_id state since_s rss_kb "
+                    "generation").split():
+            assert key in row, key
+    assert account in json.dumps(sync.ctl("explain", account))
+    workers = wait_for(lambda: h.ctl("workers"), what="heartbeats")
+    assert workers
+    # The plain forms are for people; they must not fail.
+    for args in (("status",), ("ps",), ("explain", account)):
+        h.run_ctl("-s", sync.socket, *args)
+    beat = json.loads(h.redis.client().get(
+        f"sync:workers:{status['worker_id']}"))
+    assert beat["owned"] == 1 and "tiers" in beat and "ts" in beat
+
+
+def test_signals(herd, dovecot, login):
+    h, account = started(herd, dovecot, login, 3)
+    for d in h.daemons:
+        for sig in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            os.kill(d.pid, sig)
+        wait_for(lambda: d.ctl("status"), what="still there")
+    deliver(dovecot, login, message("After the signals"))
+    h.assert_same(account, dovecot, login)
+
+
+def test_stop_and_reload_by_command(herd, dovecot, login):
+    h, account = started(herd, dovecot, login, 3)
+    for d in h.daemons:
+        d.ctl("reload")
+        d.ctl("log", "info")
+        d.ctl("stop")
+        assert d.proc.wait(10) == 0
+
+
+def test_no_secret_in_any_log(herd, dovecot, login, test_dir):
+    dovecot.set_password(login, "Xyzzy-4711-secret")
+    h = herd()
+    h.start_both()
+    account = h.add_account(dovecot, login, password="Xyzzy-4711-secret")
+    h.wait_live(account)
+    h.wait_owned(account)
+    assert "Xyzzy" not in h.log_text()
+    rows = h.sql("SELECT secret FROM accounts")
+    assert b"Xyzzy" not in b"".join(bytes(r[0]) for r in rows)
+    for args in (("account", "show", account), ("account", "list"),
+                 ("job", "list")):
+        assert b"Xyzzy" not in h.run_ctl(*args).stdout
+
+
+def test_second_worker_takes_over(herd, dovecot, logins):
+    """R-OPS-2: peers own the accounts within 15 s of a SIGTERM."""
+    h = herd()
+    first, _ = h.start_both()
+    pairs = []
+    for _ in range(4):
+        name = next(logins)
+        pairs.append((name, h.add_account(dovecot, name)))
+    for name, account in pairs:
+        h.wait_live(account)
+        h.wait_owned(account)
+    second = h.start("sync", "1")
+    assert first.stop() == 0
+    wait_for(lambda: second.ctl("status")[0]["owned"] == 4, 15,
+             "the other worker owns all")
+    for name, account in pairs:
+        deliver(dovecot, name, message("New owner"))
+        h.assert_same(account, dovecot, name)

@@ -1,0 +1,71 @@
+"""PostgreSQL or Redis away for a while, or empty when it comes back."""
+
+import pytest
+
+from herd import Client, deliver, message
+from servers import Postgres, Redis, wait_for
+from test_changes import started
+
+
+@pytest.fixture
+def own_pg(test_dir):
+    with Postgres(test_dir) as pg:
+        yield pg
+
+
+def test_postgresql_restarted(herd, dovecot, login, own_pg):
+    h, account = started(herd, dovecot, login, 3, pg=own_pg)
+    for stop in (own_pg.stop, own_pg.crash):
+        stop()
+        deliver(dovecot, login, message("PostgreSQL was away"))
+        own_pg.start()
+        h.assert_same(account, dovecot, login, 60)
+    assert h.account(account)["state"] == "live"
+
+
+def test_redis_restarted_empty(herd, dovecot, login, redis):
+    """R-LEASE-11: heals by itself within one reconcile."""
+    h, account = started(herd, dovecot, login, 3)
+    h.wait_owned(account)
+    redis.restart()
+    deliver(dovecot, login, message("Redis was away"))
+    h.assert_same(account, dovecot, login, 60)
+    wait_for(lambda: redis.client().sismember("sync:live", account), 30,
+             "sync:live is filled again")
+    wait_for(lambda: redis.client().get(f"sync:lease:{account}"), 30,
+             "owned again")
+
+
+def test_redis_flushed(herd, dovecot, login, redis):
+    h, account = started(herd, dovecot, login, 3)
+    h.wait_owned(account)
+    redis.client().flushall()
+    deliver(dovecot, login, message("Redis was wiped"))
+    h.assert_same(account, dovecot, login, 60)
+    wait_for(lambda: redis.client().get(f"sync:lease:{account}"), 30,
+             "owned again")
+
+
+def test_redis_loses_the_queue_during_backfill(herd, dovecot, login, redis):
+    """R-JOB-3: pending work is found in PostgreSQL."""
+    with Client(dovecot, login) as client:
+        for n in range(5):
+            client.append("INBOX", message(f"Waiting {n}"))
+    h = herd()
+    account = h.add_account(dovecot, login)
+    redis.client().flushall()
+    h.start_both()
+    h.wait_live(account)
+    h.assert_same(account, dovecot, login)
+
+
+def test_start_without_redis_and_database_heals(herd, dovecot, login,
+                                                redis):
+    h = herd()
+    sync, jobs = h.start_both()
+    redis.stop()
+    account = None
+    redis.start()
+    account = h.add_account(dovecot, login)
+    h.wait_live(account)
+    h.assert_same(account, dovecot, login)

@@ -1,0 +1,93 @@
+"""No credential leaves before the peer is verified; the error says why not."""
+
+import pytest
+
+from herd import Client, message
+from proxy import Proxy
+from servers import Dovecot, wait_for
+
+
+def refused(h, account):
+    """Once mailherd has tried and said so."""
+    found = wait_for(lambda: (a := h.account(account)) and
+                     a["last_error"] and a, what="an error is shown")
+    assert found["state"] != "live"
+    assert "auth" not in (found["state_reason"] or "")
+    return found["last_error"].lower()
+
+
+@pytest.mark.parametrize("tls", ["tls", "starttls"])
+@pytest.mark.parametrize("cert,words", [
+    ("self-signed", ["self-signed", "self signed", "issuer", "authority",
+                     "not trusted", "chain"]),
+    ("wrong-host", ["name", "host"]),
+    ("expired", ["expired", "date"]),
+])
+def test_bad_certificate(herd, test_dir, certs, cert, words, tls):
+    with Dovecot(test_dir, certs, cert) as imap:
+        h = herd()
+        h.start_both()
+        account = h.add_account(imap, "u0001", tls=tls)
+        error = refused(h, account)
+        assert any(w in error for w in words), error
+        # A second try gets no further.
+        wait_for(lambda: imap.log_text().count("no auth attempts") >= 3,
+                 what="another try", deadline=60)
+        assert imap.logins() == (0, 0)
+
+
+@pytest.mark.parametrize("tls", ["tls", "starttls"])
+def test_good_certificate(herd, dovecot, login, tls):
+    with Client(dovecot, login) as client:
+        client.append("INBOX", message("Sealed"))
+    h = herd()
+    h.start_both()
+    account = h.add_account(dovecot, login, tls=tls)
+    h.wait_live(account)
+    h.assert_same(account, dovecot, login)
+    wait_for(lambda: "TLS" in dovecot.log_text(), what="TLS in the log")
+    lines = [line for line in dovecot.log_text().splitlines()
+             if f"Login: user=<{login}>" in line]
+    assert any("TLS" in line for line in lines)
+
+
+def test_unknown_authority_without_ca_file(herd, dovecot, login):
+    h = herd(ca_file="")
+    h.start_both()
+    account = h.add_account(dovecot, login, tls="tls")
+    refused(h, account)
+    assert dovecot.logins(login) == (0, 0)
+
+
+def test_starttls_stripped(herd, dovecot, login):
+    """A man in the middle takes the offer away: nothing secret is said."""
+    with Proxy(dovecot.port, strip_starttls=True) as proxy:
+        h = herd()
+        h.start_both()
+        account = h.add_account(dovecot, login, tls="starttls",
+                                port=proxy.port)
+        error = refused(h, account)
+        assert "starttls" in error, error
+        wait_for(lambda: proxy.connections >= 2, what="another try")
+        said = "\n".join(proxy.said).upper()
+        assert "LOGIN " not in said and "AUTHENTICATE" not in said
+    assert dovecot.logins(login) == (0, 0)
+
+
+def test_plaintext_server_that_wants_tls(herd, test_dir, certs):
+    """LOGINDISABLED is honoured, not tested."""
+    with Dovecot(test_dir, certs, plaintext=False,
+                 extra="\nlogin_trusted_networks =\n") as imap:
+        if "LOGINDISABLED" not in greeting(imap):
+            pytest.skip("Dovecot trusts loopback")
+        h = herd()
+        h.start_both()
+        account = h.add_account(imap, "u0001", tls="none")
+        refused(h, account)
+        assert imap.logins() == (0, 0)
+
+
+def greeting(imap):
+    import socket
+    with socket.create_connection(("127.0.0.1", imap.port), 5) as s:
+        return s.recv(2000).decode()
