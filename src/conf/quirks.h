@@ -12,10 +12,11 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct quirks {
-	char *name;		/* for logs */
+	char *name; /* of the first entry that matched, "" : none; the table's */
 	bool no_qresync;	/* iCloud: wrong VANISHED */
 	bool no_condstore;
 	bool no_idle;		/* 163: none */
@@ -30,10 +31,18 @@ struct quirks {
 
 struct quirks_table;
 
+/*
+ * file "" gives an empty table.  ERR_GONE: no such file, which a caller may
+ * take for one; ERR_CONFIG names file and line.
+ */
 int quirks_load(struct quirks_table **table_r, const char *file,
     struct err *err);
+/* From memory; `file` is for messages. */
+int quirks_load_text(struct quirks_table **table_r, const char *file,
+    const char *text, size_t len, struct err *err);
 void quirks_free(struct quirks_table **table);
-/* capabilities: the words of CAPABILITY separated by blanks; NULLs allowed. */
+/* capabilities: the words of CAPABILITY separated by blanks; NULLs allowed,
+ * the table included. */
 void quirks_match(const struct quirks_table *table, const char *host,
     const char *greeting, const char *capabilities, struct quirks *quirks_r);
 
