@@ -230,12 +230,14 @@ CREATE TABLE threads (
 	last_at         timestamptz NOT NULL,
 	-- hash of the account and the subject without prefixes; NULL: no subject
 	subject_key     bigint,
-	-- began with a reply that names no parent: the parent may still come
-	is_orphan       boolean NOT NULL DEFAULT false,
+	-- what it holds: 1 = a first message, 2 = a reply that names no parent.
+	-- 2 without 1: the parent may still come.
+	starts          smallint NOT NULL DEFAULT 0,
 	subject         text NOT NULL
 ) WITH (fillfactor = 80);
 CREATE INDEX threads_account ON threads (account_id);
 CREATE INDEX threads_subject ON threads (subject_key);
+CREATE INDEX threads_orphan ON threads (subject_key) WHERE starts = 2;
 
 -- Every Message-ID seen or referenced, as a hash, so that a parent that
 -- comes late finds its thread.

@@ -1,1 +1,678 @@
 -- 002_write.sql - the functions that write an account's data.
+--
+-- Each is the second statement of a transaction whose first one locked the
+-- account's fence (storage rule R-LEASE-6), so writers of one account never
+-- run at the same time and need no further locks among themselves.  Each
+-- statement inside sees what was committed before the lock was granted.
+--
+-- Arrays are parallel: element i of every array with the same prefix is the
+-- same thing (m_ message, b_ blob, r_ reference, a_ attachment, c_ component).
+-- Plans are generic: the arrays are short and every join is by an index.
+
+-- SQLSTATE MH001: the folder was changed by a sibling (ERR_STALE).
+-- SQLSTATE MH002: there is no such row (ERR_GONE).
+
+-- Moves the cursor of a folder; cur = {uidvalidity, uidnext, highestmodseq,
+-- backfill_below, server_messages, flag_scan_uid} or NULL to leave it.
+-- delta: by how much the number of live rows changed.
+CREATE FUNCTION mailbox_advance(acc uuid, box bigint, gen bigint,
+    cur bigint[], delta bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF cur IS NULL THEN
+		UPDATE mailbox SET messages = messages + delta
+		WHERE id = box AND account_id = acc AND generation = gen
+		    AND deleted_at IS NULL;
+	ELSE
+		UPDATE mailbox SET messages = messages + delta,
+		    generation = generation + 1,
+		    uidvalidity = cur[1], uidnext = cur[2],
+		    highestmodseq = cur[3], backfill_below = cur[4],
+		    server_messages = cur[5], flag_scan_uid = cur[6],
+		    last_poll_at = now()
+		WHERE id = box AND account_id = acc AND generation = gen
+		    AND deleted_at IS NULL;
+	END IF;
+	IF FOUND THEN
+		RETURN;
+	END IF;
+	IF EXISTS (SELECT FROM mailbox WHERE id = box AND account_id = acc
+	    AND deleted_at IS NULL) THEN
+		RAISE EXCEPTION 'folder % has changed since it was loaded', box
+		    USING ERRCODE = 'MH001';
+	END IF;
+	RAISE EXCEPTION 'folder % no longer exists', box
+	    USING ERRCODE = 'MH002';
+END $$;
+
+-- --- threads ----------------------------------------------------------------
+
+CREATE FUNCTION thread_merge(acc uuid, winner bigint, losers bigint[])
+    RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+	UPDATE message SET thread_id = winner WHERE thread_id = ANY (losers);
+	UPDATE thread_ref SET thread_id = winner
+	WHERE thread_id = ANY (losers) AND account_id = acc;
+	WITH gone AS (
+		DELETE FROM threads WHERE id = ANY (losers) RETURNING *
+	), oldest AS (
+		SELECT subject, subject_key FROM gone ORDER BY first_at, id
+		LIMIT 1
+	)
+	INSERT INTO threads AS t (id, account_id, messages, first_at, last_at,
+	    subject_key, starts, subject)
+	SELECT winner, acc, sum(g.messages), min(g.first_at), max(g.last_at),
+	    min(o.subject_key), bit_or(g.starts), min(o.subject)
+	FROM gone g, oldest o
+	HAVING count(*) > 0
+	ON CONFLICT (id) DO UPDATE SET
+	    messages = t.messages + excluded.messages,
+	    first_at = least(t.first_at, excluded.first_at),
+	    last_at = greatest(t.last_at, excluded.last_at),
+	    starts = t.starts | excluded.starts,
+	    subject = CASE WHEN excluded.first_at < t.first_at
+	        THEN excluded.subject ELSE t.subject END,
+	    subject_key = CASE WHEN excluded.first_at < t.first_at
+	        THEN excluded.subject_key ELSE t.subject_key END;
+END $$;
+
+-- Everybody a thread was written by or sent to, but the account itself.
+CREATE FUNCTION thread_people(acc uuid, thread bigint) RETURNS SETOF text
+LANGUAGE sql STABLE AS $$
+	WITH sample AS (
+		SELECT from_addr, recipients FROM message
+		WHERE thread_id = thread ORDER BY internal_date LIMIT 50
+	)
+	SELECT lower(from_addr) FROM sample WHERE from_addr IS NOT NULL
+	UNION
+	SELECT lower(one->>'addr') FROM sample,
+	    jsonb_path_query(recipients, '$.*[*]') one
+	EXCEPT
+	SELECT unnest(ARRAY[lower(email), lower(imap_login)]) FROM accounts
+	WHERE id = acc
+$$;
+
+-- Two threads of people who know each other; mail to oneself counts.
+CREATE FUNCTION threads_share_people(acc uuid, a bigint, b bigint)
+    RETURNS boolean
+LANGUAGE sql STABLE AS $$
+	SELECT EXISTS (SELECT thread_people(acc, a)
+	    INTERSECT SELECT thread_people(acc, b))
+	    OR NOT EXISTS (SELECT thread_people(acc, a)
+	    UNION ALL SELECT thread_people(acc, b))
+$$;
+
+-- The thread of each component of a batch: an old one when any of its
+-- Message-IDs is known (several become one), else a new id.
+CREATE FUNCTION thread_resolve(acc uuid, n_comp integer, r_mid bigint[],
+    r_comp integer[]) RETURNS bigint[]
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	threads bigint[];
+	known integer[];
+	comp integer;
+	ids bigint[];
+	is_split boolean;
+	result bigint[];
+BEGIN
+	-- Rows of known references only; usually few in a backfill.
+	SELECT array_agg(f.comp), array_agg(f.id), bool_or(f.split)
+	INTO known, threads, is_split
+	FROM (SELECT r_comp[i] AS comp, min(t.thread_id) AS id,
+	    min(t.thread_id) <> max(t.thread_id) AS split
+	    FROM generate_subscripts(r_mid, 1) i
+	    JOIN thread_ref t ON t.account_id = acc AND t.mid = r_mid[i]
+	    GROUP BY 1) f;
+	IF is_split THEN
+		-- One after the other: merging for one component may change
+		-- what the next one finds.
+		FOREACH comp IN ARRAY known LOOP
+			SELECT array_agg(DISTINCT t.thread_id ORDER BY
+			    t.thread_id) INTO ids
+			FROM generate_subscripts(r_mid, 1) i
+			JOIN thread_ref t ON t.account_id = acc
+			    AND t.mid = r_mid[i]
+			WHERE r_comp[i] = comp;
+			IF cardinality(ids) > 1 THEN
+				PERFORM thread_merge(acc, ids[1],
+				    ids[2:cardinality(ids)]);
+			END IF;
+		END LOOP;
+		SELECT array_agg(f.comp), array_agg(f.id)
+		INTO known, threads
+		FROM (SELECT r_comp[i] AS comp, min(t.thread_id) AS id
+		    FROM generate_subscripts(r_mid, 1) i
+		    JOIN thread_ref t ON t.account_id = acc
+		        AND t.mid = r_mid[i]
+		    GROUP BY 1) f;
+	END IF;
+	result := array_fill(NULL::bigint, ARRAY[n_comp]);
+	FOR k IN 1 .. coalesce(cardinality(known), 0) LOOP
+		result[known[k]] := threads[k];
+	END LOOP;
+	FOR k IN 1 .. n_comp LOOP
+		IF result[k] IS NULL THEN
+			result[k] := nextval('thread_id');
+		END IF;
+	END LOOP;
+	INSERT INTO thread_ref (account_id, mid, thread_id)
+	SELECT acc, r_mid[i], result[r_comp[i]]
+	FROM generate_subscripts(r_mid, 1) i
+	ON CONFLICT DO NOTHING;
+	RETURN result;
+END $$;
+
+-- Replies that name no parent join a thread of the same subject and people
+-- within 14 days, whichever comes first; two first messages never meet.
+-- m_start: 1 = first message, 2 = reply that names no parent, 0 = neither.
+CREATE FUNCTION thread_by_subject(acc uuid, todo integer[], ids bigint[],
+    m_start smallint[], m_key bigint[], m_at timestamptz[]) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	i integer;
+	mine bigint;
+	other bigint;
+BEGIN
+	-- A first message, for orphans that came before it.
+	FOR i, other IN
+		SELECT k, t.id FROM unnest(todo) k
+		JOIN threads t ON t.subject_key = m_key[k]
+		    AND t.account_id = acc AND t.starts = 2
+		WHERE m_start[k] = 1
+		    AND t.last_at >= m_at[k] - interval '1 day'
+		    AND t.first_at <= m_at[k] + interval '14 days'
+		ORDER BY t.first_at, t.id, m_at[k] DESC
+	LOOP
+		SELECT thread_id INTO mine FROM message WHERE id = ids[i];
+		CONTINUE WHEN mine = other
+		    OR NOT EXISTS (SELECT FROM threads
+		        WHERE id = other AND starts = 2)
+		    OR NOT threads_share_people(acc, mine, other);
+		PERFORM thread_merge(acc, least(mine, other),
+		    ARRAY[greatest(mine, other)]);
+	END LOOP;
+	-- A reply, for what is there.
+	FOREACH i IN ARRAY todo LOOP
+		CONTINUE WHEN m_start[i] <> 2 OR m_key[i] IS NULL;
+		SELECT thread_id INTO mine FROM message WHERE id = ids[i];
+		CONTINUE WHEN EXISTS (SELECT FROM threads
+		    WHERE id = mine AND starts & 1 <> 0);
+		SELECT t.id INTO other FROM threads t
+		WHERE t.subject_key = m_key[i] AND t.account_id = acc
+		    AND t.id <> mine
+		    AND t.first_at <= m_at[i] + interval '1 day'
+		    AND t.last_at >= m_at[i] - interval '14 days'
+		    AND threads_share_people(acc, mine, t.id)
+		ORDER BY t.starts & 1 DESC, t.first_at DESC, t.id
+		LIMIT 1;
+		IF FOUND THEN
+			PERFORM thread_merge(acc, least(mine, other),
+			    ARRAY[greatest(mine, other)]);
+		END IF;
+	END LOOP;
+END $$;
+
+-- Messages of these threads came back (+1) or went (-1).
+CREATE FUNCTION thread_count(message_ids bigint[], delta integer)
+    RETURNS void
+LANGUAGE sql AS $$
+	UPDATE threads t SET messages = t.messages + delta * c.n
+	FROM (SELECT thread_id, count(*) AS n FROM message
+	    WHERE id = ANY (message_ids) GROUP BY 1) c
+	WHERE t.id = c.thread_id
+$$;
+
+-- Rows that get a place (again): folder, UID and flags.
+CREATE FUNCTION give_place(acc uuid, box bigint, ids bigint[],
+    uids bigint[], flags_ integer[], keywords_ text[], modseqs bigint[])
+    RETURNS bigint
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	back bigint[];
+BEGIN
+	-- Rows that were adrift in a folder that is absent leave its count.
+	UPDATE mailbox b SET messages = b.messages - c.n
+	FROM (SELECT mailbox_id, count(*) AS n FROM message_state
+	    WHERE message_id = ANY (ids) AND uid IS NOT NULL
+	        AND deleted_at IS NULL
+	    GROUP BY 1) c
+	WHERE b.id = c.mailbox_id;
+	SELECT array_agg(message_id) INTO back FROM message_state
+	WHERE message_id = ANY (ids) AND deleted_at IS NOT NULL;
+	IF back IS NOT NULL THEN
+		PERFORM thread_count(back, 1);
+	END IF;
+	-- Two steps: rows of a folder may swap their UIDs.
+	UPDATE message_state SET uid = NULL
+	WHERE message_id = ANY (ids) AND uid IS NOT NULL;
+	UPDATE message_state s SET mailbox_id = box, uid = uids[i],
+	    flags = coalesce(flags_[i], s.flags),
+	    keywords = coalesce(string_to_array(keywords_[i], ' '),
+	        s.keywords),
+	    modseq = modseqs[i], deleted_at = NULL, lost_at = NULL
+	FROM generate_subscripts(ids, 1) i
+	WHERE s.message_id = ids[i] AND s.account_id = acc;
+	RETURN cardinality(ids);
+END $$;
+
+-- --- a batch of new messages ------------------------------------------------
+
+CREATE FUNCTION ingest(acc uuid, box bigint, gen bigint, cur bigint[],
+    m_uid bigint[], m_flags integer[], m_keywords text[], m_modseq bigint[],
+    m_size bigint[], m_internal timestamptz[], m_sent timestamptz[],
+    m_mid bigint[], m_message_id text[], m_in_reply_to text[],
+    m_refs text[], m_subject text[], m_from_addr text[],
+    m_from_name text[], m_recipients jsonb[], m_snippet text[],
+    m_has_attachments boolean[], m_parse_state smallint[],
+    m_parse_reason text[], m_blob integer[], m_comp integer[],
+    m_start smallint[], m_subject_key bigint[], m_base_subject text[],
+    m_tsv tsvector[],
+    b_digest bytea[], b_segment integer[], b_offset bigint[],
+    b_codec smallint[], b_stored bigint[], b_size bigint[],
+    b_copies integer[],
+    n_comp integer, r_mid bigint[], r_comp integer[],
+    a_row integer[], a_ordinal integer[], a_size bigint[],
+    a_inline boolean[], a_type text[], a_filename text[], a_cid text[],
+    OUT created bigint[], OUT updated bigint[], OUT newest bigint)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	n integer := cardinality(m_uid);
+	todo integer[];         -- rows to insert
+	ids bigint[];           -- of all rows; only those of todo are used
+	blob_ids bigint[];
+	thread_ids bigint[];    -- by component
+	known integer[];        -- rows that are there already
+	back integer[];         -- rows that found their old message
+	back_ids bigint[];
+	delta bigint := 0;
+BEGIN
+	updated := '{}';
+	SELECT array_agg(i) INTO todo FROM generate_series(1, n) i;
+
+	-- 1. The same UID again.  Live: nothing to do.  Deleted: the same bytes
+	-- come back, other bytes take the UID over.
+	IF EXISTS (SELECT FROM message_state s WHERE s.mailbox_id = box
+	    AND s.uid >= (SELECT min(u) FROM unnest(m_uid) u)
+	    AND s.uid <= (SELECT max(u) FROM unnest(m_uid) u)) THEN
+		SELECT array_agg(i) FILTER (WHERE s.deleted_at IS NULL),
+		    array_agg(i) FILTER (WHERE s.deleted_at IS NOT NULL
+		        AND b.digest IS NOT DISTINCT FROM b_digest[m_blob[i]]),
+		    array_agg(s.message_id) FILTER (WHERE
+		        s.deleted_at IS NOT NULL
+		        AND b.digest IS NOT DISTINCT FROM b_digest[m_blob[i]])
+		INTO known, back, back_ids
+		FROM generate_series(1, n) i
+		JOIN message_state s ON s.mailbox_id = box AND s.uid = m_uid[i]
+		LEFT JOIN blob b ON b.id = s.blob_id;
+		IF back IS NOT NULL THEN
+			delta := delta + give_place(acc, box, back_ids,
+			    (SELECT array_agg(m_uid[i] ORDER BY o)
+			     FROM unnest(back) WITH ORDINALITY k(i, o)),
+			    (SELECT array_agg(m_flags[i] ORDER BY o)
+			     FROM unnest(back) WITH ORDINALITY k(i, o)),
+			    (SELECT array_agg(m_keywords[i] ORDER BY o)
+			     FROM unnest(back) WITH ORDINALITY k(i, o)),
+			    (SELECT array_agg(m_modseq[i] ORDER BY o)
+			     FROM unnest(back) WITH ORDINALITY k(i, o)));
+			updated := updated || back_ids;
+		END IF;
+		UPDATE message_state SET uid = NULL
+		WHERE mailbox_id = box AND uid = ANY (m_uid)
+		    AND deleted_at IS NOT NULL;
+		SELECT array_agg(i) INTO todo FROM unnest(todo) i
+		WHERE i <> ALL (coalesce(known, '{}') || coalesce(back, '{}'));
+	END IF;
+
+	-- 2. Messages that lost their place and turn up here: the same bytes.
+	IF todo IS NOT NULL AND EXISTS (SELECT FROM message_state
+	    WHERE account_id = acc AND lost_at IS NOT NULL) THEN
+		WITH want AS (
+			SELECT i, b.id AS blob_id, row_number() OVER (
+			    PARTITION BY b.id ORDER BY m_uid[i]) AS k
+			FROM unnest(todo) i
+			JOIN blob b ON b.digest = b_digest[m_blob[i]]
+		), have AS (
+			SELECT s.blob_id, s.message_id, row_number() OVER (
+			    PARTITION BY s.blob_id
+			    ORDER BY s.mailbox_id = box DESC,
+			        s.deleted_at IS NULL DESC, s.uid,
+			        s.message_id) AS k
+			FROM (SELECT DISTINCT blob_id FROM want) w
+			JOIN message_state s ON s.account_id = acc
+			    AND s.blob_id = w.blob_id AND s.lost_at IS NOT NULL
+			WHERE s.deleted_at IS NULL
+			    OR s.lost_at > now() - interval '7 days'
+		)
+		SELECT array_agg(w.i), array_agg(h.message_id)
+		INTO back, back_ids
+		FROM want w JOIN have h USING (blob_id, k);
+		IF back IS NOT NULL THEN
+			delta := delta + give_place(acc, box, back_ids,
+			    (SELECT array_agg(m_uid[i] ORDER BY o)
+			     FROM unnest(back) WITH ORDINALITY k(i, o)),
+			    (SELECT array_agg(m_flags[i] ORDER BY o)
+			     FROM unnest(back) WITH ORDINALITY k(i, o)),
+			    (SELECT array_agg(m_keywords[i] ORDER BY o)
+			     FROM unnest(back) WITH ORDINALITY k(i, o)),
+			    (SELECT array_agg(m_modseq[i] ORDER BY o)
+			     FROM unnest(back) WITH ORDINALITY k(i, o)));
+			updated := updated || back_ids;
+			SELECT array_agg(i) INTO todo FROM unnest(todo) i
+			WHERE i <> ALL (back);
+		END IF;
+	END IF;
+
+	IF todo IS NOT NULL THEN
+		-- 3. Blobs: unique and sorted by digest, so that batches of
+		-- two accounts never wait for each other crosswise.
+		IF cardinality(todo) = n THEN
+			WITH put AS (
+				INSERT INTO blob AS b (digest, segment,
+				    "offset", codec, stored, size, refs)
+				SELECT b_digest[k], b_segment[k], b_offset[k],
+				    b_codec[k], b_stored[k], b_size[k],
+				    b_copies[k]
+				FROM generate_subscripts(b_digest, 1) k
+				ON CONFLICT (digest) DO UPDATE
+				SET refs = b.refs + excluded.refs
+				RETURNING id
+			)
+			SELECT array_agg(id) INTO blob_ids FROM put;
+		ELSE
+			INSERT INTO blob AS b (digest, segment, "offset",
+			    codec, stored, size, refs)
+			SELECT b_digest[k], b_segment[k], b_offset[k],
+			    b_codec[k], b_stored[k], b_size[k], c.copies
+			FROM (SELECT m_blob[i] AS k, count(*) AS copies
+			    FROM unnest(todo) i WHERE m_blob[i] IS NOT NULL
+			    GROUP BY 1 ORDER BY 1) c
+			ON CONFLICT (digest) DO UPDATE
+			SET refs = b.refs + excluded.refs;
+			SELECT array_agg(b.id ORDER BY k) INTO blob_ids
+			FROM generate_subscripts(b_digest, 1) k
+			LEFT JOIN blob b ON b.digest = b_digest[k];
+		END IF;
+
+		-- 4. Threads.
+		thread_ids := thread_resolve(acc, n_comp, r_mid, r_comp);
+		INSERT INTO threads AS t (id, account_id, messages, first_at,
+		    last_at, subject_key, starts, subject)
+		SELECT thread_ids[m_comp[i]], acc, count(*),
+		    min(m_internal[i]), max(m_internal[i]),
+		    (array_agg(m_subject_key[i] ORDER BY m_internal[i]))[1],
+		    bit_or(m_start[i]),
+		    (array_agg(m_base_subject[i] ORDER BY m_internal[i]))[1]
+		FROM unnest(todo) i GROUP BY 1
+		ON CONFLICT (id) DO UPDATE SET
+		    messages = t.messages + excluded.messages,
+		    first_at = least(t.first_at, excluded.first_at),
+		    last_at = greatest(t.last_at, excluded.last_at),
+		    starts = t.starts | excluded.starts,
+		    subject = CASE WHEN excluded.first_at < t.first_at
+		        THEN excluded.subject ELSE t.subject END,
+		    subject_key = CASE WHEN excluded.first_at < t.first_at
+		        THEN excluded.subject_key ELSE t.subject_key END;
+
+		-- 5. The rows.
+		SELECT array_agg(nextval('message_id')) INTO ids
+		FROM generate_series(1, n);
+		INSERT INTO message (id, thread_id, blob_id, size,
+		    internal_date, sent_at, mid, account_id, parse_state,
+		    has_attachments, message_id, in_reply_to, refs, subject,
+		    from_addr, from_name, snippet, parse_reason, recipients)
+		SELECT ids[i], thread_ids[m_comp[i]], blob_ids[m_blob[i]],
+		    m_size[i], m_internal[i], m_sent[i], m_mid[i], acc,
+		    m_parse_state[i], m_has_attachments[i], m_message_id[i],
+		    m_in_reply_to[i], m_refs[i], m_subject[i], m_from_addr[i],
+		    m_from_name[i], m_snippet[i], m_parse_reason[i],
+		    m_recipients[i]
+		FROM unnest(todo) i;
+		INSERT INTO message_state (message_id, mailbox_id, uid,
+		    blob_id, mid, modseq, flags, account_id, keywords)
+		SELECT ids[i], box, m_uid[i], blob_ids[m_blob[i]], m_mid[i],
+		    m_modseq[i], m_flags[i], acc,
+		    string_to_array(m_keywords[i], ' ')
+		FROM unnest(todo) i;
+		INSERT INTO message_fts (message_id, account_id, tsv)
+		SELECT ids[i], acc, m_tsv[i] FROM unnest(todo) i;
+		IF cardinality(a_row) > 0 THEN
+			INSERT INTO attachments (message_id, ordinal, size,
+			    inline, content_type, filename, content_id)
+			SELECT ids[a_row[k]], a_ordinal[k], a_size[k],
+			    a_inline[k], a_type[k], a_filename[k], a_cid[k]
+			FROM generate_subscripts(a_row, 1) k
+			WHERE cardinality(todo) = n
+			    OR a_row[k] = ANY (todo);
+		END IF;
+		PERFORM thread_by_subject(acc, todo, ids, m_start,
+		    m_subject_key, m_internal);
+		SELECT array_agg(ids[i] ORDER BY ids[i]),
+		    extract(epoch FROM max(m_internal[i]))::bigint
+		INTO created, newest
+		FROM unnest(todo) i;
+		delta := delta + cardinality(todo);
+	END IF;
+	created := coalesce(created, '{}');
+	PERFORM mailbox_advance(acc, box, gen, cur, delta);
+END $$;
+
+-- --- changes of what is there -----------------------------------------------
+
+-- Flags by UID and vanished UIDs.  What the application changed and the
+-- server does not know yet stays (R-SYNC-7).
+CREATE FUNCTION apply_changes(acc uuid, box bigint, gen bigint,
+    cur bigint[], f_uid bigint[], f_flags integer[], f_keywords text[],
+    f_modseq bigint[], vanished bigint[],
+    OUT updated bigint[], OUT deleted bigint[])
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	has_pending boolean := false;
+	delta bigint := 0;
+BEGIN
+	IF cardinality(f_uid) > 0 THEN
+		has_pending := EXISTS (SELECT FROM changes
+		    WHERE account_id = acc AND kind = 'flags');
+		WITH told AS (
+			SELECT s.message_id, f_modseq[i] AS modseq,
+			    f_flags[i] AS flags,
+			    string_to_array(f_keywords[i], ' ') AS keywords
+			FROM generate_subscripts(f_uid, 1) i
+			JOIN message_state s ON s.mailbox_id = box
+			    AND s.uid = f_uid[i]
+			WHERE s.deleted_at IS NULL
+		), pending AS (
+			SELECT c.message_id, bit_or(c.flags_add) AS add,
+			    bit_or(c.flags_remove) AS remove,
+			    array_agg(k.a) FILTER (WHERE k.a IS NOT NULL)
+			        AS keywords_add,
+			    array_agg(k.r) FILTER (WHERE k.r IS NOT NULL)
+			        AS keywords_remove
+			FROM changes c
+			LEFT JOIN LATERAL unnest(c.keywords_add,
+			    c.keywords_remove) k(a, r) ON true
+			WHERE has_pending AND c.account_id = acc
+			    AND c.kind = 'flags'
+			GROUP BY 1
+		), wanted AS (
+			SELECT t.message_id, t.modseq,
+			    (t.flags | coalesce(p.add, 0))
+			        & ~coalesce(p.remove, 0) AS flags,
+			    CASE WHEN p.message_id IS NULL THEN t.keywords
+			    ELSE ARRAY(SELECT k FROM unnest(t.keywords
+			        || coalesce(p.keywords_add, '{}')) k
+			        WHERE k <> ALL (coalesce(p.keywords_remove,
+			            '{}'))
+			        GROUP BY k ORDER BY k COLLATE "C")
+			    END AS keywords
+			FROM told t LEFT JOIN pending p USING (message_id)
+		), done AS (
+			UPDATE message_state s SET flags = w.flags,
+			    keywords = w.keywords,
+			    modseq = greatest(s.modseq, w.modseq)
+			FROM wanted w
+			WHERE s.message_id = w.message_id
+			    AND (s.flags <> w.flags
+			        OR s.keywords <> w.keywords
+			        OR s.modseq < w.modseq)
+			RETURNING s.message_id
+		)
+		-- The rows as they were before: a new modseq alone is no change.
+		SELECT array_agg(w.message_id ORDER BY w.message_id)
+		INTO updated
+		FROM done d JOIN wanted w USING (message_id)
+		JOIN message_state s USING (message_id)
+		WHERE s.flags <> w.flags OR s.keywords <> w.keywords;
+	END IF;
+	IF cardinality(vanished) > 0 THEN
+		WITH gone AS (
+			UPDATE message_state SET deleted_at = now(),
+			    lost_at = now()
+			WHERE mailbox_id = box AND uid = ANY (vanished)
+			    AND deleted_at IS NULL
+			RETURNING message_id
+		)
+		SELECT array_agg(message_id ORDER BY message_id) INTO deleted
+		FROM gone;
+		IF deleted IS NOT NULL THEN
+			delta := -cardinality(deleted);
+			PERFORM thread_count(deleted, -1);
+		END IF;
+	END IF;
+	updated := coalesce(updated, '{}');
+	deleted := coalesce(deleted, '{}');
+	PERFORM mailbox_advance(acc, box, gen, cur, delta);
+END $$;
+
+-- UIDVALIDITY changed (R-SYNC-6).  Deleted rows lose their UID as well: it
+-- may mean another message now.
+CREATE FUNCTION mailbox_remap(acc uuid, box bigint, gen bigint, cur bigint[])
+    RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE message_state SET uid = NULL, modseq = 0,
+	    lost_at = coalesce(lost_at, now())
+	WHERE mailbox_id = box AND uid IS NOT NULL;
+	PERFORM mailbox_advance(acc, box, gen, cur, 0);
+	UPDATE mailbox SET is_remapping = true, messages = 0 WHERE id = box;
+END $$;
+
+-- Rows without a place whose Message-ID, size and date are those of a place.
+-- recognised: the places (from 1) that need no download.
+CREATE FUNCTION recognise(acc uuid, box bigint, gen bigint, p_uid bigint[],
+    p_flags integer[], p_keywords text[], p_modseq bigint[], p_size bigint[],
+    p_internal timestamptz[], p_mid bigint[],
+    OUT recognised integer[], OUT updated bigint[])
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	delta bigint := 0;
+BEGIN
+	WITH want AS (
+		SELECT i, p_mid[i] AS mid, p_size[i] AS size,
+		    p_internal[i] AS at, row_number() OVER (
+		    PARTITION BY p_mid[i], p_size[i], p_internal[i]
+		    ORDER BY p_uid[i]) AS k
+		FROM generate_subscripts(p_uid, 1) i
+		WHERE p_mid[i] IS NOT NULL AND NOT EXISTS (
+		    SELECT FROM message_state s WHERE s.mailbox_id = box
+		    AND s.uid = p_uid[i])
+	), have AS (
+		SELECT s.message_id, m.mid, m.size, m.internal_date AS at,
+		    row_number() OVER (
+		    PARTITION BY m.mid, m.size, m.internal_date
+		    ORDER BY s.mailbox_id = box DESC,
+		        s.deleted_at IS NULL DESC, s.message_id) AS k
+		FROM (SELECT DISTINCT mid FROM want) w
+		JOIN message_state s ON s.account_id = acc AND s.mid = w.mid
+		    AND s.lost_at IS NOT NULL
+		JOIN message m ON m.id = s.message_id
+		WHERE s.deleted_at IS NULL
+		    OR s.lost_at > now() - interval '7 days'
+	)
+	SELECT array_agg(w.i ORDER BY w.i), array_agg(h.message_id ORDER BY w.i)
+	INTO recognised, updated
+	FROM want w JOIN have h USING (mid, size, at, k);
+	IF recognised IS NOT NULL THEN
+		delta := give_place(acc, box, updated,
+		    (SELECT array_agg(p_uid[i] ORDER BY o)
+		     FROM unnest(recognised) WITH ORDINALITY k(i, o)),
+		    (SELECT array_agg(p_flags[i] ORDER BY o)
+		     FROM unnest(recognised) WITH ORDINALITY k(i, o)),
+		    (SELECT array_agg(p_keywords[i] ORDER BY o)
+		     FROM unnest(recognised) WITH ORDINALITY k(i, o)),
+		    (SELECT array_agg(p_modseq[i] ORDER BY o)
+		     FROM unnest(recognised) WITH ORDINALITY k(i, o)));
+	END IF;
+	-- Places that had found their row in an earlier, interrupted try.
+	SELECT array_agg(i ORDER BY i) INTO recognised
+	FROM generate_subscripts(p_uid, 1) i
+	JOIN message_state s ON s.mailbox_id = box AND s.uid = p_uid[i]
+	WHERE s.deleted_at IS NULL;
+	recognised := coalesce(recognised, '{}');
+	updated := coalesce(updated, '{}');
+	PERFORM mailbox_advance(acc, box, gen, NULL, delta);
+END $$;
+
+-- The remapping is complete: what was not found again is deleted.
+CREATE FUNCTION mailbox_settle(acc uuid, box bigint, gen bigint,
+    OUT deleted bigint[])
+LANGUAGE plpgsql AS $$
+BEGIN
+	WITH gone AS (
+		UPDATE message_state SET deleted_at = now(), lost_at = now()
+		WHERE mailbox_id = box AND uid IS NULL
+		    AND deleted_at IS NULL
+		RETURNING message_id
+	)
+	SELECT coalesce(array_agg(message_id ORDER BY message_id), '{}')
+	INTO deleted FROM gone;
+	PERFORM thread_count(deleted, -1);
+	PERFORM mailbox_advance(acc, box, gen, NULL, 0);
+	UPDATE mailbox SET is_remapping = false WHERE id = box;
+END $$;
+
+-- --- folders ----------------------------------------------------------------
+
+-- Absent from LIST: its rows may turn up elsewhere.  They keep their UID, for
+-- the folder may be back.
+CREATE FUNCTION mailbox_missing(acc uuid, box bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE mailbox SET missing_since = coalesce(missing_since, now())
+	WHERE id = box AND account_id = acc AND deleted_at IS NULL;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'folder % no longer exists', box
+		    USING ERRCODE = 'MH002';
+	END IF;
+	UPDATE message_state SET lost_at = now()
+	WHERE mailbox_id = box AND lost_at IS NULL;
+END $$;
+
+CREATE FUNCTION mailbox_present(acc uuid, box bigint) RETURNS void
+LANGUAGE sql AS $$
+	UPDATE message_state SET lost_at = NULL
+	WHERE mailbox_id = box AND uid IS NOT NULL AND deleted_at IS NULL
+	    AND lost_at IS NOT NULL;
+	UPDATE mailbox SET missing_since = NULL
+	WHERE id = box AND account_id = acc
+$$;
+
+CREATE FUNCTION mailbox_vanish(acc uuid, box bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+	gone bigint[];
+BEGIN
+	UPDATE mailbox SET deleted_at = now(), messages = 0,
+	    generation = generation + 1
+	WHERE id = box AND account_id = acc AND deleted_at IS NULL;
+	WITH g AS (
+		UPDATE message_state SET deleted_at = now(), lost_at = now()
+		WHERE mailbox_id = box AND deleted_at IS NULL
+		RETURNING message_id
+	)
+	SELECT array_agg(message_id) INTO gone FROM g;
+	IF gone IS NOT NULL THEN
+		PERFORM thread_count(gone, -1);
+	END IF;
+	DELETE FROM quarantine WHERE mailbox_id = box;
+END $$;

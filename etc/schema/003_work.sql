@@ -1,0 +1,168 @@
+-- 003_work.sql - jobs, and the upkeep of the clerk.
+
+-- --- jobs -------------------------------------------------------------------
+
+-- Queues a job; jobs about the whole account are queued once at most.
+CREATE FUNCTION job_add(queue_ text, kind_ text, account uuid, payload_ jsonb)
+    RETURNS uuid
+LANGUAGE sql AS $$
+	INSERT INTO jobs (queue, kind, account_id, payload, max_attempts,
+	    dedup_key)
+	VALUES (queue_, kind_, account, payload_,
+	    CASE queue_ WHEN 'bulk' THEN 20 ELSE 10 END,
+	    CASE WHEN kind_ IN ('sync_bootstrap_account',
+	        'refresh_account_job') THEN kind_ || ':' || account END)
+	ON CONFLICT (dedup_key) WHERE state = 'queued' DO UPDATE
+	SET run_at = least(jobs.run_at, now()), rung_at = NULL
+	RETURNING id
+$$;
+
+-- For applications: poll all folders now.  LPUSH the id to jobs:interactive.
+CREATE FUNCTION refresh(account_id uuid) RETURNS uuid
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM accounts a WHERE a.id = account_id
+	    AND a.state <> 'deleted') THEN
+		RAISE EXCEPTION 'no such account: %', account_id
+		    USING ERRCODE = 'MH002';
+	END IF;
+	RETURN job_add('interactive', 'refresh_account_job', account_id,
+	    jsonb_build_object('account_id', account_id));
+END $$;
+
+-- Running jobs whose lock is over: their child is dead or hung.
+CREATE FUNCTION jobs_requeue() RETURNS void
+LANGUAGE sql AS $$
+	WITH late AS (
+		SELECT id FROM jobs
+		WHERE state = 'running' AND lock_until < now()
+		ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1000
+	), next AS (
+		SELECT j.id, CASE
+		    WHEN j.attempts >= j.max_attempts THEN 'dead'
+		    WHEN EXISTS (SELECT FROM jobs q WHERE q.state = 'queued'
+		        AND q.dedup_key = j.dedup_key) THEN 'done'
+		    ELSE 'queued' END AS state
+		FROM jobs j JOIN late USING (id)
+	)
+	UPDATE jobs j SET state = n.state, lock_until = NULL, owner = NULL,
+	    rung_at = NULL, run_at = now(),
+	    finished_at = CASE n.state WHEN 'queued' THEN NULL
+	        ELSE now() END,
+	    last_error = CASE n.state
+	        WHEN 'done' THEN 'replaced by a newer job'
+	        ELSE 'lost: outlived its lock (' || j.owner || ')' END
+	FROM next n WHERE j.id = n.id
+$$;
+
+-- --- removal ----------------------------------------------------------------
+
+-- Removes messages for good, with what hangs on them.
+CREATE FUNCTION messages_remove(acc uuid, ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	blobs bigint[];
+	thread_ids bigint[];
+BEGIN
+	DELETE FROM message_fts
+	WHERE account_id = acc AND message_id = ANY (ids);
+	DELETE FROM attachments WHERE message_id = ANY (ids);
+	DELETE FROM changes WHERE account_id = acc AND message_id = ANY (ids);
+	DELETE FROM message_state WHERE message_id = ANY (ids);
+	WITH gone AS (
+		DELETE FROM message WHERE id = ANY (ids)
+		RETURNING blob_id, thread_id
+	)
+	SELECT array_agg(blob_id) FILTER (WHERE blob_id IS NOT NULL),
+	    array_agg(DISTINCT thread_id)
+	INTO blobs, thread_ids FROM gone;
+
+	-- In the order in which ingest() locks them.
+	PERFORM FROM blob WHERE id = ANY (blobs) ORDER BY digest FOR UPDATE;
+	UPDATE blob b SET refs = b.refs - c.n
+	FROM (SELECT id, count(*) AS n FROM unnest(blobs) id GROUP BY 1) c
+	WHERE b.id = c.id;
+	WITH gone AS (
+		DELETE FROM blob WHERE id = ANY (blobs) AND refs <= 0
+		RETURNING segment, stored, digest
+	), own AS (
+		INSERT INTO blob_file_dead (digest)
+		SELECT digest FROM gone WHERE segment = 0
+		ON CONFLICT (digest) DO UPDATE SET since = now()
+	)
+	INSERT INTO segment AS s (id, dead)
+	SELECT segment, sum(stored) FROM gone WHERE segment <> 0
+	GROUP BY 1 ORDER BY 1
+	ON CONFLICT (id) DO UPDATE SET dead = s.dead + excluded.dead;
+
+	WITH gone AS (
+		DELETE FROM threads t WHERE id = ANY (thread_ids)
+		    AND NOT EXISTS (SELECT FROM message m
+		        WHERE m.thread_id = t.id)
+		RETURNING id
+	)
+	DELETE FROM thread_ref WHERE account_id = acc
+	    AND thread_id IN (SELECT id FROM gone);
+END $$;
+
+-- One step of the removal of expunged messages and deleted accounts, at most
+-- `max_rows` messages; false when there was nothing to do.
+CREATE FUNCTION purge(max_rows integer,
+    expunged_for interval DEFAULT '30 days') RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+	acc uuid;
+	ids bigint[];
+BEGIN
+	SELECT account_id INTO acc FROM message_state
+	WHERE deleted_at < now() - expunged_for
+	ORDER BY deleted_at LIMIT 1;
+	IF FOUND THEN
+		PERFORM FROM account_fence WHERE account_id = acc
+		FOR NO KEY UPDATE;
+		SELECT array_agg(message_id) INTO ids
+		FROM (SELECT message_id FROM message_state
+		    WHERE deleted_at < now() - expunged_for
+		        AND account_id = acc
+		    ORDER BY deleted_at LIMIT max_rows) s;
+		PERFORM messages_remove(acc, ids);
+		RETURN true;
+	END IF;
+
+	SELECT id INTO acc FROM accounts WHERE state = 'deleted'
+	ORDER BY state_since LIMIT 1 FOR UPDATE SKIP LOCKED;
+	IF FOUND THEN
+		PERFORM FROM account_fence WHERE account_id = acc FOR UPDATE;
+		SELECT array_agg(id) INTO ids FROM (SELECT id FROM message
+		    WHERE account_id = acc LIMIT max_rows) m;
+		IF ids IS NOT NULL THEN
+			PERFORM messages_remove(acc, ids);
+			RETURN true;
+		END IF;
+		DELETE FROM thread_ref WHERE (account_id, mid) IN (
+		    SELECT account_id, mid FROM thread_ref
+		    WHERE account_id = acc LIMIT max_rows);
+		IF FOUND THEN
+			RETURN true;
+		END IF;
+		DELETE FROM threads WHERE account_id = acc;
+		DELETE FROM changes WHERE account_id = acc;
+		DELETE FROM quarantine WHERE account_id = acc;
+		DELETE FROM mailbox WHERE account_id = acc;
+		DELETE FROM jobs WHERE account_id = acc;
+		DELETE FROM accounts WHERE id = acc;
+		RETURN true;
+	END IF;
+
+	DELETE FROM users u WHERE deleted_at IS NOT NULL
+	    AND NOT EXISTS (SELECT FROM accounts WHERE user_id = u.id);
+	DELETE FROM mailbox b WHERE deleted_at < now() - expunged_for
+	    AND NOT EXISTS (SELECT FROM message_state
+	        WHERE mailbox_id = b.id);
+	DELETE FROM jobs WHERE id IN (SELECT id FROM jobs
+	    WHERE state IN ('done', 'dead')
+	        AND finished_at < now() - CASE state WHEN 'done'
+	            THEN interval '7 days' ELSE interval '90 days' END
+	    LIMIT max_rows);
+	RETURN FOUND;
+END $$;
