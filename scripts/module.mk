@@ -1,0 +1,3 @@
+# The scripts a person runs; check-layers and check-options run in make check.
+EXTRA_DIST += scripts/check scripts/quickstart scripts/lib scripts/bench \
+	scripts/check-layers scripts/check-options

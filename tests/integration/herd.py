@@ -290,10 +290,11 @@ class Mailherd:
     def copy(self, account):
         """{folder: {uid: (flags, digest)}} as PostgreSQL has it."""
         folders = {path: {} for (path,) in self.sql(
-            "SELECT path FROM mailboxes WHERE account_id = %s"
-            f"{self._present()}", (account,))}
+            "SELECT path FROM mailboxes WHERE account_id = %s "
+            "AND is_selectable", (account,))}
         for path, uid, blob, words in self.sql(
-                """SELECT b.path, m.uid, m.blob,
+                # A row that waits for its place counts as a difference.
+                """SELECT b.path, coalesce(m.uid, -m.id), m.blob,
                       coalesce(m.keywords, '{}')
                       || CASE WHEN m.seen THEN '{\\\\seen}'::text[]
                               ELSE '{}' END
@@ -303,6 +304,8 @@ class Mailherd:
                               ELSE '{}' END
                       || CASE WHEN m.draft THEN '{\\\\draft}'::text[]
                               ELSE '{}' END
+                      || CASE WHEN m.marked_deleted
+                              THEN '{\\\\deleted}'::text[] ELSE '{}' END
                    FROM messages m JOIN mailboxes b ON b.id = m.mailbox_id
                    WHERE m.account_id = %s AND m.deleted_at IS NULL""",
                 (account,)):
@@ -312,13 +315,6 @@ class Mailherd:
                 f"{path}: UID {uid} twice"
             folders[path][uid] = place
         return folders
-
-    def _present(self):
-        """Rows of folders that are gone may stay for a while."""
-        columns = {c for (c,) in self.sql(
-            "SELECT column_name FROM information_schema.columns WHERE "
-            "table_schema = 'mailherd' AND table_name = 'mailboxes'")}
-        return " AND deleted_at IS NULL" if "deleted_at" in columns else ""
 
     def difference(self, account, imap, login):
         """"" when copy = server, else the first differences in words."""
@@ -500,7 +496,7 @@ class Client:
             uid = int(re.search(r"UID (\d+)", head).group(1))
             flags = re.search(r"FLAGS \(([^)]*)\)", head).group(1)
             words = {w.lower() for w in flags.split()}
-            words -= {"\\recent", "\\deleted"}
+            words.discard("\\recent")
             found[uid] = (frozenset(words),
                           hashlib.sha256(item[1]).hexdigest())
         return found

@@ -1,0 +1,7 @@
+# Integration tests: pytest against private PostgreSQL, Redis and Dovecot.
+#
+#	MAILHERD_BUILD=BUILD-DIRECTORY pytest -n 2 tests/integration
+#
+# is what scripts/check does.  They are not part of "make check": a bare build
+# host has no mail server.
+EXTRA_DIST += tests/integration tests/corpus
