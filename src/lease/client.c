@@ -8,15 +8,14 @@
  */
 #include "lease/client.h"
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/xmem.h"
+#include "lease/events.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 
@@ -385,17 +384,17 @@ lease_client_session(struct lease_client *c, const struct uuid *user,
 }
 
 int
-lease_client_publish(struct lease_client *c, const char *event,
-    const char *payload, struct err *err)
+lease_client_publish(struct lease_client *c, const struct msg_event *event,
+    struct err *err)
 {
-	struct buf message = BUF_INIT;
+	char channel[EVENT_CHANNEL_SIZE];
+	char *message = event_format(event, clock_wall_secs());
 	int rc;
 
-	buf_addf(&message, "{\"event\":\"%s\",\"ts\":%" PRId64
-	    ",\"payload\":%s}", event, clock_wall_secs(), payload);
-	rc = CALL_DONE(c, err, "PUBLISH %sevents:%s %b", c->prefix, event,
-	    message.data, message.len);
-	buf_release(&message);
+	event_channel(event->event, channel, sizeof(channel));
+	rc = CALL_DONE(c, err, "PUBLISH %s%s %s", c->prefix, channel,
+	    message);
+	free(message);
 	return rc;
 }
 

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/uuid.h"
 #include "conf/conf.h"
+#include "ipc/messages.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,9 +58,9 @@ int lease_client_set_live(struct lease_client *c, const struct uuid *account,
 /* As an application's login would: a session is open for ttl_secs. */
 int lease_client_session(struct lease_client *c, const struct uuid *user,
     int64_t ttl_secs, struct err *err);
-/* Puts `payload` (a JSON object) into the envelope of contract.md. */
-int lease_client_publish(struct lease_client *c, const char *event,
-    const char *payload, struct err *err);
+/* As the JSON of lease/events.h. */
+int lease_client_publish(struct lease_client *c,
+    const struct msg_event *event, struct err *err);
 
 /*
  * Events as they pass; n == 0: all.  Afterwards the client can do nothing

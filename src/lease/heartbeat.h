@@ -1,0 +1,48 @@
+/*
+ * heartbeat.h - telling the others that this worker lives, and counting them.
+ *
+ * Runs in: master.  Never blocks.
+ *
+ * ROLE:workers:{worker_id} is the heartbeat of the contract (R-LEASE-8).  The
+ * sorted set ROLE:workers holds the same ids with their expiry, so that
+ * counting the living takes no scan over all keys.
+ */
+#ifndef LEASE_HEARTBEAT_H
+#define LEASE_HEARTBEAT_H
+
+#include "conf/conf.h"
+
+#include <stddef.h>
+
+struct event_base;
+struct heartbeat;
+struct redis;
+
+struct heartbeat_params {
+	struct event_base *base;
+	struct redis *redis;
+	const struct conf *conf;
+	const char *worker_id;
+	const char *role; /* "sync" or "jobs" */
+	/* The JSON, to be freed. */
+	char *(*describe)(void *arg);
+	/* After each answer; may be NULL. */
+	void (*on_counted)(void *arg);
+	void *arg;
+};
+
+struct heartbeat *heartbeat_new(const struct heartbeat_params *params);
+void heartbeat_free(struct heartbeat **heartbeat);
+/* Now, and by its own timer each heartbeat_interval. */
+void heartbeat_send(struct heartbeat *heartbeat);
+/* Graceful stop: the others need not wait for the expiry. */
+void heartbeat_end(struct heartbeat *heartbeat);
+
+/* As of the last answer; workers is at least 1. */
+size_t heartbeat_workers(const struct heartbeat *heartbeat);
+size_t heartbeat_live(const struct heartbeat *heartbeat); /* |sync:live| */
+
+/* This boot and process namespace: pids compare only within it. */
+const char *heartbeat_boot(void);
+
+#endif

@@ -1,0 +1,294 @@
+/*
+ * keeper.c - which accounts this worker owns.
+ *
+ * Runs in: master.  Never blocks.
+ *
+ * Order after (re)connecting: heartbeat, so that the others count us and we
+ * count them; renewal of what we hold; reconcile, which heals a wiped Redis;
+ * then a first claim, a moment later, when workers that started together
+ * know of each other (R-LEASE-3, R-LEASE-11).
+ */
+#include "lease/keeper.h"
+
+#include "base/clock.h"
+#include "base/xmem.h"
+#include "lease/claimer.h"
+#include "lease/heartbeat.h"
+#include "lease/loop.h"
+#include "lease/reconcile.h"
+#include "lease/redis.h"
+#include "lease/share.h"
+
+#include <stdlib.h>
+
+/* After the first heartbeat, the first claim: from this to twice this. */
+#define FIRST_CLAIM_MSECS 500
+/* When many leases turn out to be gone, look soon whether Redis was wiped. */
+#define SUSPICION_MSECS 1000
+
+struct keeper {
+	struct keeper_params params;
+	struct leases *leases;
+	struct claimer *claimer;
+	struct heartbeat *heartbeat;
+	struct reconcile *reconcile;
+	struct event *reconcile_timer;
+	struct event *rebalance_timer;
+	bool is_stopped;
+};
+
+static void
+reconcile_in(struct keeper *keeper, int64_t msecs)
+{
+	event_in_msecs(keeper->reconcile_timer, msecs);
+}
+
+static void
+on_reconcile_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct keeper *keeper = arg;
+
+	(void)fd;
+	(void)what;
+	reconcile_in(keeper, keeper->params.conf->reconcile_interval * 1000);
+	reconcile_start(keeper->reconcile);
+}
+
+static void
+on_rebalance_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct keeper *keeper = arg;
+	struct share share = {
+		.owned = leases_count(keeper->leases),
+		.live = heartbeat_live(keeper->heartbeat),
+		.workers = heartbeat_workers(keeper->heartbeat),
+		.max = (size_t)keeper->params.conf->max_accounts_per_worker,
+	};
+	size_t excess;
+
+	(void)fd;
+	(void)what;
+	event_in_msecs(keeper->rebalance_timer,
+	    keeper->params.conf->rebalance_interval * 1000);
+	if (!redis_is_up(keeper->params.redis))
+		return;
+	excess = share_shed(&share);
+	if (excess > 0)
+		keeper->params.on_shed(keeper->params.arg, excess);
+}
+
+/* --- what the parts tell ---------------------------------------------------------- */
+
+static bool
+may_claim(void *arg)
+{
+	struct keeper *keeper = arg;
+
+	return !keeper->is_stopped &&
+	    keeper->params.may_claim(keeper->params.arg);
+}
+
+static void
+on_won(void *arg, const struct uuid *id, int64_t deadline)
+{
+	struct keeper *keeper = arg;
+
+	keeper->params.on_won(keeper->params.arg, id, deadline);
+}
+
+static void
+on_renewed(void *arg, const struct uuid *id, int64_t deadline)
+{
+	struct keeper *keeper = arg;
+
+	keeper->params.on_renewed(keeper->params.arg, id, deadline);
+}
+
+static void
+on_lost(void *arg, const struct uuid *id, enum lease_end how)
+{
+	struct keeper *keeper = arg;
+
+	keeper->params.on_lost(keeper->params.arg, id, how);
+	if (how == LEASE_FENCED && leases_count(keeper->leases) == 0)
+		reconcile_in(keeper, SUSPICION_MSECS);
+}
+
+static void
+on_released(void *arg, const struct uuid *id)
+{
+	(void)arg;
+	(void)id;
+}
+
+static void
+on_ask(void *arg)
+{
+	struct keeper *keeper = arg;
+
+	keeper->params.on_reconcile(keeper->params.arg);
+}
+
+static void
+on_added(void *arg)
+{
+	struct keeper *keeper = arg;
+
+	heartbeat_send(keeper->heartbeat); /* counts the set anew */
+	claimer_round_in(keeper->claimer, FIRST_CLAIM_MSECS);
+}
+
+static char *
+describe(void *arg)
+{
+	struct keeper *keeper = arg;
+
+	return keeper->params.describe(keeper->params.arg);
+}
+
+/* --- what the master tells --------------------------------------------------------- */
+
+void
+keeper_redis_up(struct keeper *keeper)
+{
+	if (keeper->is_stopped)
+		return;
+	heartbeat_send(keeper->heartbeat);
+	leases_renew(keeper->leases);
+	reconcile_start(keeper->reconcile);
+	claimer_round_in(keeper->claimer, FIRST_CLAIM_MSECS +
+	    arc4random_uniform(FIRST_CLAIM_MSECS));
+}
+
+void
+keeper_redis_down(struct keeper *keeper)
+{
+	claimer_forget_round(keeper->claimer);
+	reconcile_end(keeper->reconcile, false);
+}
+
+void
+keeper_live_ids(struct keeper *keeper, const struct uuid *ids, size_t n)
+{
+	reconcile_add(keeper->reconcile, ids, n);
+}
+
+void
+keeper_live_end(struct keeper *keeper, bool is_complete)
+{
+	reconcile_end(keeper->reconcile, is_complete);
+}
+
+void
+keeper_set_live(struct keeper *keeper, const struct uuid *id, bool is_live)
+{
+	reconcile_set_live(keeper->reconcile, id, is_live);
+	if (is_live && !leases_has(keeper->leases, id) && may_claim(keeper))
+		claimer_try(keeper->claimer, id);
+}
+
+void
+keeper_release(struct keeper *keeper, const struct uuid *id,
+    int64_t avoid_msecs)
+{
+	if (avoid_msecs > 0)
+		claimer_avoid(keeper->claimer, id, avoid_msecs);
+	leases_release(keeper->leases, id);
+}
+
+void
+keeper_stop(struct keeper *keeper)
+{
+	keeper->is_stopped = true;
+	claimer_forget_round(keeper->claimer);
+	heartbeat_end(keeper->heartbeat);
+}
+
+bool
+keeper_is_quiet(const struct keeper *keeper)
+{
+	return leases_releasing(keeper->leases) == 0;
+}
+
+size_t
+keeper_count(const struct keeper *keeper)
+{
+	return leases_count(keeper->leases);
+}
+
+size_t
+keeper_workers(const struct keeper *keeper)
+{
+	return heartbeat_workers(keeper->heartbeat);
+}
+
+size_t
+keeper_live(const struct keeper *keeper)
+{
+	return heartbeat_live(keeper->heartbeat);
+}
+
+int64_t
+keeper_lease_left(const struct keeper *keeper, const struct uuid *id)
+{
+	int64_t deadline = leases_deadline(keeper->leases, id);
+
+	return deadline == INT64_MIN ? -1 : deadline - clock_boot_msecs();
+}
+
+/* --- life ---------------------------------------------------------------------------- */
+
+static void
+make_parts(struct keeper *keeper)
+{
+	const struct keeper_params *p = &keeper->params;
+
+	keeper->heartbeat = heartbeat_new(&(struct heartbeat_params){
+	    .base = p->base, .redis = p->redis, .conf = p->conf,
+	    .worker_id = p->worker_id, .role = "sync", .describe = describe,
+	    .arg = keeper });
+	keeper->leases = leases_new(&(struct leases_params){
+	    .base = p->base, .redis = p->redis, .conf = p->conf,
+	    .worker_id = p->worker_id, .on_renewed = on_renewed,
+	    .on_lost = on_lost, .on_released = on_released, .arg = keeper });
+	keeper->claimer = claimer_new(&(struct claimer_params){
+	    .base = p->base, .redis = p->redis, .conf = p->conf,
+	    .worker_id = p->worker_id, .leases = keeper->leases,
+	    .heartbeat = keeper->heartbeat, .may_claim = may_claim,
+	    .on_won = on_won, .arg = keeper });
+	keeper->reconcile = reconcile_new(p->redis, on_ask, on_added, keeper);
+}
+
+struct keeper *
+keeper_new(const struct keeper_params *params)
+{
+	struct keeper *keeper = xcalloc(1, sizeof(*keeper));
+
+	keeper->params = *params;
+	make_parts(keeper);
+	keeper->reconcile_timer = event_new(params->base, -1, 0,
+	    on_reconcile_timer, keeper);
+	keeper->rebalance_timer = event_new(params->base, -1, 0,
+	    on_rebalance_timer, keeper);
+	reconcile_in(keeper, params->conf->reconcile_interval * 1000);
+	event_in_msecs(keeper->rebalance_timer,
+	    params->conf->rebalance_interval * 1000);
+	return keeper;
+}
+
+void
+keeper_free(struct keeper **keeper_p)
+{
+	struct keeper *keeper = *keeper_p;
+
+	if (keeper == NULL)
+		return;
+	*keeper_p = NULL;
+	event_free(keeper->reconcile_timer);
+	event_free(keeper->rebalance_timer);
+	reconcile_free(&keeper->reconcile);
+	claimer_free(&keeper->claimer);
+	leases_free(&keeper->leases);
+	heartbeat_free(&keeper->heartbeat);
+	free(keeper);
+}

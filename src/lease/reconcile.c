@@ -1,0 +1,213 @@
+/*
+ * reconcile.c - making sync:live equal to PostgreSQL.
+ *
+ * Runs in: master.  Never blocks.
+ *
+ * The set is read before PostgreSQL: an id that became live in between is in
+ * the second list only and is added (harmless), never removed.
+ */
+#include "lease/reconcile.h"
+
+#include "base/log.h"
+#include "base/xmem.h"
+#include "lease/idmap.h"
+#include "lease/redis.h"
+
+#include <hiredis/hiredis.h>
+
+#include <stdlib.h>
+
+#define PAGE 200
+
+enum phase { IDLE, READING_REDIS, READING_TABLES };
+
+struct reconcile {
+	struct redis *redis;
+	void (*ask)(void *arg);
+	void (*on_added)(void *arg);
+	void *arg;
+	struct log log;
+
+	enum phase phase;
+	uint64_t round; /* tells an answer from one of an earlier round */
+	struct idmap in_redis, in_tables, touched;
+};
+
+struct page {
+	struct reconcile *reconcile;
+	uint64_t round;
+};
+
+static void scan(struct reconcile *rec, uint64_t cursor);
+
+static void
+forget(struct reconcile *rec)
+{
+	rec->phase = IDLE;
+	idmap_release(&rec->in_redis);
+	idmap_release(&rec->in_tables);
+	idmap_release(&rec->touched);
+}
+
+static void
+on_page(void *arg, const redisReply *reply)
+{
+	struct page *page = arg;
+	struct reconcile *rec = page->reconcile;
+	bool is_current = rec->round == page->round;
+	const redisReply *ids;
+	struct uuid id;
+	uint64_t cursor;
+	size_t i;
+
+	free(page);
+	if (!is_current || rec->phase != READING_REDIS)
+		return;
+	if (reply == NULL || reply->type != REDIS_REPLY_ARRAY ||
+	    reply->elements != 2) {
+		if (reply != NULL)
+			log_warn(&rec->log, "sync:live: %s",
+			    redis_describe(reply));
+		forget(rec);
+		return;
+	}
+	ids = reply->element[1];
+	for (i = 0; i < ids->elements; i++)
+		if (ids->element[i]->str != NULL &&
+		    uuid_parse(ids->element[i]->str, &id) == 0)
+			idmap_put(&rec->in_redis, &id, IDMAP_PRESENT);
+	cursor = strtoull(reply->element[0]->str, NULL, 10);
+	if (cursor != 0) {
+		scan(rec, cursor);
+		return;
+	}
+	rec->phase = READING_TABLES;
+	rec->ask(rec->arg);
+}
+
+static void
+scan(struct reconcile *rec, uint64_t cursor)
+{
+	struct page *page = xcalloc(1, sizeof(*page));
+
+	page->reconcile = rec;
+	page->round = rec->round;
+	if (redis_send(rec->redis, on_page, page,
+		"SSCAN %ssync:live %llu COUNT %d", redis_prefix(rec->redis),
+		(unsigned long long)cursor, PAGE) == -1) {
+		free(page);
+		forget(rec);
+	}
+}
+
+void
+reconcile_start(struct reconcile *rec)
+{
+	if (!redis_is_up(rec->redis))
+		return;
+	forget(rec); /* one that hangs somewhere is given up */
+	rec->round++;
+	rec->phase = READING_REDIS;
+	scan(rec, 0);
+}
+
+void
+reconcile_add(struct reconcile *rec, const struct uuid *ids, size_t n)
+{
+	size_t i;
+
+	if (rec->phase != READING_TABLES)
+		return;
+	for (i = 0; i < n; i++)
+		idmap_put(&rec->in_tables, &ids[i], IDMAP_PRESENT);
+}
+
+/* Sends SADD or SREM of what is in `a` and not in `b`. */
+static size_t
+send_difference(struct reconcile *rec, const char *command,
+    const struct idmap *a, const struct idmap *b)
+{
+	static char texts[PAGE][UUID_TEXT_SIZE];
+	const char *argv[PAGE + 2];
+	char key[256];
+	const struct uuid *id;
+	size_t at, n = 0, total = 0;
+
+	snprintf(key, sizeof(key), "%ssync:live", redis_prefix(rec->redis));
+	argv[0] = command;
+	argv[1] = key;
+	for (at = 0; idmap_next(a, &at, &id) != NULL;) {
+		if (idmap_get(b, id) != NULL ||
+		    idmap_get(&rec->touched, id) != NULL)
+			continue;
+		argv[n + 2] = uuid_format(id, texts[n]);
+		total++;
+		if (++n == PAGE) {
+			redis_send_argv(rec->redis, NULL, NULL, argv, n + 2);
+			n = 0;
+		}
+	}
+	if (n > 0)
+		redis_send_argv(rec->redis, NULL, NULL, argv, n + 2);
+	return total;
+}
+
+void
+reconcile_end(struct reconcile *rec, bool is_complete)
+{
+	size_t added, removed;
+
+	if (rec->phase != READING_TABLES)
+		return;
+	if (is_complete) {
+		added = send_difference(rec, "SADD", &rec->in_tables,
+		    &rec->in_redis);
+		removed = send_difference(rec, "SREM", &rec->in_redis,
+		    &rec->in_tables);
+		if (added + removed > 0)
+			log_info(&rec->log,
+			    "sync:live reconciled live=%zu added=%zu "
+			    "removed=%zu", rec->in_tables.n, added, removed);
+		if (added > 0)
+			rec->on_added(rec->arg);
+	}
+	forget(rec);
+}
+
+void
+reconcile_set_live(struct reconcile *rec, const struct uuid *id, bool is_live)
+{
+	char text[UUID_TEXT_SIZE];
+
+	if (rec->phase != IDLE)
+		idmap_put(&rec->touched, id, IDMAP_PRESENT);
+	redis_send(rec->redis, NULL, NULL, "%s %ssync:live %s",
+	    is_live ? "SADD" : "SREM", redis_prefix(rec->redis),
+	    uuid_format(id, text));
+}
+
+struct reconcile *
+reconcile_new(struct redis *redis, void (*ask)(void *arg),
+    void (*on_added)(void *arg), void *arg)
+{
+	struct reconcile *rec = xcalloc(1, sizeof(*rec));
+
+	rec->redis = redis;
+	rec->ask = ask;
+	rec->on_added = on_added;
+	rec->arg = arg;
+	log_init(&rec->log, LOG_LEASE, "%s", "");
+	return rec;
+}
+
+void
+reconcile_free(struct reconcile **rec_p)
+{
+	struct reconcile *rec = *rec_p;
+
+	if (rec == NULL)
+		return;
+	*rec_p = NULL;
+	forget(rec);
+	free(rec);
+}

@@ -1,0 +1,35 @@
+/*
+ * reconcile.h - making sync:live equal to PostgreSQL (R-LEASE-1).
+ *
+ * Runs in: master.  Never blocks.  Adds and removes ids only, never touches a
+ * lease.
+ */
+#ifndef LEASE_RECONCILE_H
+#define LEASE_RECONCILE_H
+
+#include "base/uuid.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct reconcile;
+struct redis;
+
+/* ask: the set has been read, now get the ids from PostgreSQL (reconcile_add
+ * ..., reconcile_end).  on_added: ids were added; claim soon. */
+struct reconcile *reconcile_new(struct redis *redis, void (*ask)(void *arg),
+    void (*on_added)(void *arg), void *arg);
+void reconcile_free(struct reconcile **reconcile);
+
+void reconcile_start(struct reconcile *reconcile);
+void reconcile_add(struct reconcile *reconcile, const struct uuid *ids,
+    size_t n);
+/* All ids came (or not: then nothing is changed). */
+void reconcile_end(struct reconcile *reconcile, bool is_complete);
+
+/* An account changed its state: the set is put right at once, and a
+ * reconcile under way leaves it alone. */
+void reconcile_set_live(struct reconcile *reconcile, const struct uuid *id,
+    bool is_live);
+
+#endif
