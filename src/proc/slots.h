@@ -33,10 +33,12 @@ void slot_set_deadline(uint32_t slot, int64_t deadline_boot_msecs);
 void slot_read_note(uint32_t slot, struct slot_note *note_r);
 void slot_clear_note(uint32_t slot);
 
-/* child */
+/* child; spawn() calls the first: deadlines become read-only */
+void slots_enter_child(void);
 int64_t slot_deadline(uint32_t slot);
 void slot_write_note(uint32_t slot, const struct slot_note *note);
-/* Arms timer and handler: _exit(EXIT_LEASE_LOST) soon after the deadline. */
+/* SIGALRM is its signal: EINTR is normal for poll(2) and the like.
+ * Arms timer and handler: _exit(EXIT_LEASE_LOST) soon after the deadline. */
 void slot_arm(uint32_t slot);
 void slot_disarm(void);
 

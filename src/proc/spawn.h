@@ -24,11 +24,18 @@ typedef void (*child_main)(const struct child_start *start);
 void spawn_init(const child_main mains[KIND_COUNT]);
 
 /*
- * Forks.  In the child: every descriptor but the channel and the log is
- * closed, signals are reset, the event loop is freed (`on_child` is called for
- * that), PR_SET_PDEATHSIG, limits, process title, confinement; then the main
- * function, which does not return.  In the master: the pid and its end of the
- * channel, non-blocking.
+ * Forks.  In the child: PR_SET_PDEATHSIG, every descriptor but the channel and
+ * the log is closed, signals are reset (SIGHUP, SIGINT, SIGUSR1, SIGUSR2 and
+ * SIGPIPE ignored), `on_child` (may be NULL) is called for what the master
+ * wants forgotten, limits, confinement, process title; then the main function,
+ * which does not return and ends the process with _exit().  In the master: the
+ * pid and its end of the channel, non-blocking.
+ *
+ * on_child must close nothing: the numbers of the master's descriptors are
+ * closed already and may be the child's by now.  So no event_base_free(); the
+ * loop's memory is best left alone, shared with the master.
+ *
+ * memory_limit_bytes is on top of the address space at birth; 0: no limit.
  */
 int spawn(struct child_start *start, void (*on_child)(void),
     uint64_t memory_limit_bytes, pid_t *pid_r, int *channel_r,

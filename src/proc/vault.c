@@ -1,0 +1,300 @@
+/*
+ * vault.c - the key that seals credentials, and sealing.
+ *
+ * Runs in: master and mailherdctl.  Blocks on one small file.
+ *
+ * The key and the fact that it is loaded share one page, which a child sees
+ * as zeros (MADV_WIPEONFORK) and no core file holds.
+ */
+#include "config.h"
+
+#include "proc/vault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <sodium.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEY_SIZE crypto_aead_xchacha20poly1305_ietf_KEYBYTES
+#define NONCE_SIZE crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+#define TAG_SIZE crypto_aead_xchacha20poly1305_ietf_ABYTES
+#define HEAD_SIZE (1 + NONCE_SIZE)
+#define SEAL_VERSION 1
+#define KEY_TEXT_SIZE sodium_base64_ENCODED_LEN(KEY_SIZE, \
+    sodium_base64_VARIANT_ORIGINAL)
+
+_Static_assert(HEAD_SIZE + TAG_SIZE <= VAULT_OVERHEAD, "VAULT_OVERHEAD");
+
+struct page {
+	uint32_t is_loaded;
+	unsigned char key[KEY_SIZE];
+};
+
+static struct page *page; /* of its own; NULL: never loaded */
+
+static int
+init_sodium(struct err *err)
+{
+	if (sodium_init() == -1)
+		return err_set(err, ERR_CONFIG, "libsodium does not start");
+	return 0;
+}
+
+/* --- the file ------------------------------------------------------------------- */
+
+static int
+write_new(int fd, const char *path, struct err *err)
+{
+	unsigned char key[KEY_SIZE];
+	char text[KEY_TEXT_SIZE + 1];
+	size_t len;
+	int result = 0;
+
+	randombytes_buf(key, sizeof(key));
+	sodium_bin2base64(text, KEY_TEXT_SIZE, key, sizeof(key),
+	    sodium_base64_VARIANT_ORIGINAL);
+	len = strlen(text);
+	text[len++] = '\n';
+	if (write(fd, text, len) != (ssize_t)len || fsync(fd) == -1)
+		result = err_set(err, ERR_CONFIG, "%s: not written: %s", path,
+		    strerror(errno));
+	sodium_memzero(key, sizeof(key));
+	sodium_memzero(text, sizeof(text));
+	return result;
+}
+
+static void
+sync_directory(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd == -1)
+		return;
+	fsync(fd);
+	close(fd);
+}
+
+/* link() and not rename(): of two that create at once, the second must see
+ * the first one's key, not replace it. */
+static int
+create_file(const char *path, bool *created_r, struct err *err)
+{
+	char temporary[PATH_MAX];
+	int fd, result;
+
+	snprintf(temporary, sizeof(temporary), "%s.%d.new", path,
+	    (int)getpid());
+	unlink(temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd == -1)
+		return err_set(err, ERR_CONFIG, "%s: not created: %s", path,
+		    strerror(errno));
+	result = write_new(fd, path, err);
+	close(fd);
+	*created_r = result == 0 && link(temporary, path) == 0;
+	if (result == 0 && !*created_r && errno != EEXIST)
+		result = err_set(err, ERR_CONFIG, "%s: not created: %s", path,
+		    strerror(errno));
+	unlink(temporary);
+	return result;
+}
+
+int
+vault_create_key(const char *path, bool *created_r, struct err *err)
+{
+	char copy[PATH_MAX];
+	const char *dir;
+
+	*created_r = false;
+	if (init_sodium(err) == -1)
+		return -1;
+	if (access(path, F_OK) == 0)
+		return 0;
+	snprintf(copy, sizeof(copy), "%s", path);
+	dir = dirname(copy);
+	if (mkdir(dir, 0750) == -1 && errno != EEXIST)
+		return err_set(err, ERR_CONFIG, "%s: not created: %s", dir,
+		    strerror(errno));
+	if (create_file(path, created_r, err) == -1)
+		return -1;
+	sync_directory(dir);
+	return 0;
+}
+
+static int
+check_file(int fd, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode))
+		return err_set(err, ERR_CONFIG, "%s: not a regular file",
+		    path);
+	if ((st.st_mode & 077) != 0)
+		return err_set(err, ERR_CONFIG,
+		    "%s: mode %04o lets others in; chmod 0600 it", path,
+		    (unsigned)st.st_mode & 07777);
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return err_set(err, ERR_CONFIG,
+		    "%s: belongs to another user (%u)", path,
+		    (unsigned)st.st_uid);
+	return 0;
+}
+
+/* 32 raw bytes, or their base64 with or without a line end. */
+static int
+parse_key(const unsigned char *text, size_t len, unsigned char *key)
+{
+	size_t key_len;
+
+	if (len == KEY_SIZE) {
+		memcpy(key, text, KEY_SIZE);
+		return 0;
+	}
+	if (sodium_base642bin(key, KEY_SIZE, (const char *)text, len,
+		" \t\r\n", &key_len, NULL, sodium_base64_VARIANT_ORIGINAL) == -1)
+		return -1;
+	return key_len == KEY_SIZE ? 0 : -1;
+}
+
+static int
+read_key(int fd, const char *path, unsigned char *key, struct err *err)
+{
+	unsigned char text[128];
+	ssize_t n = read(fd, text, sizeof(text));
+	int result = 0;
+
+	if (n == -1)
+		result = err_set(err, ERR_CONFIG, "%s: %s", path,
+		    strerror(errno));
+	else if (parse_key(text, (size_t)n, key) == -1 ||
+	    sodium_is_zero(key, KEY_SIZE))
+		result = err_set(err, ERR_CONFIG,
+		    "%s: not a key (32 bytes, raw or in base64)", path);
+	sodium_memzero(text, sizeof(text));
+	return result;
+}
+
+/* --- the page -------------------------------------------------------------------- */
+
+static int
+make_page(struct err *err)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	void *p;
+
+	if (page != NULL)
+		return 0;
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return err_set(err, ERR_TEMPORARY, "no page for the key: %s",
+		    strerror(errno));
+	if (madvise(p, size, MADV_WIPEONFORK) == -1) {
+		munmap(p, size);
+		return err_set(err, ERR_CONFIG,
+		    "MADV_WIPEONFORK: %s: Linux 4.14 or newer is needed",
+		    strerror(errno));
+	}
+	madvise(p, size, MADV_DONTDUMP);
+	mlock(p, size); /* best effort: RLIMIT_MEMLOCK may be 0 */
+	page = p;
+	return 0;
+}
+
+int
+vault_load(const char *path, struct err *err)
+{
+	int fd, result;
+
+	if (init_sodium(err) == -1 || make_page(err) == -1)
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1)
+		return err_set(err, ERR_CONFIG, "%s: %s%s", path,
+		    strerror(errno), errno == ENOENT ?
+		    "; mailherdctl init creates it" : "");
+	result = check_file(fd, path, err);
+	if (result == 0)
+		result = read_key(fd, path, page->key, err);
+	close(fd);
+	page->is_loaded = result == 0;
+	return result;
+}
+
+void
+vault_forget(void)
+{
+	if (page != NULL)
+		sodium_memzero(page, sizeof(*page));
+}
+
+/* --- sealing ----------------------------------------------------------------------- */
+
+static int
+check_loaded(struct err *err)
+{
+	if (page == NULL || !page->is_loaded)
+		return err_set(err, ERR_CONFIG, "no key is loaded");
+	return 0;
+}
+
+/* What the seal is bound to: its version and the account. */
+static void
+make_bond(unsigned char bond[1 + sizeof(struct uuid)],
+    const struct uuid *account_id)
+{
+	bond[0] = SEAL_VERSION;
+	memcpy(bond + 1, account_id->bytes, sizeof(account_id->bytes));
+}
+
+int
+vault_seal(const struct uuid *account_id, const char *secret, size_t len,
+    uint8_t *sealed_r, size_t size, size_t *len_r, struct err *err)
+{
+	unsigned char bond[1 + sizeof(struct uuid)];
+	unsigned long long sealed_len;
+
+	if (check_loaded(err) == -1)
+		return -1;
+	if (size < HEAD_SIZE + TAG_SIZE || len > size - HEAD_SIZE - TAG_SIZE)
+		return err_set(err, ERR_PERMANENT,
+		    "a secret of %zu bytes is too long", len);
+	make_bond(bond, account_id);
+	sealed_r[0] = SEAL_VERSION;
+	randombytes_buf(sealed_r + 1, NONCE_SIZE);
+	crypto_aead_xchacha20poly1305_ietf_encrypt(sealed_r + HEAD_SIZE,
+	    &sealed_len, (const unsigned char *)secret, len, bond,
+	    sizeof(bond), NULL, sealed_r + 1, page->key);
+	*len_r = HEAD_SIZE + (size_t)sealed_len;
+	return 0;
+}
+
+int
+vault_open(const struct uuid *account_id, const uint8_t *sealed, size_t len,
+    char *secret_r, size_t size, size_t *len_r, struct err *err)
+{
+	unsigned char bond[1 + sizeof(struct uuid)];
+	unsigned long long secret_len;
+
+	if (check_loaded(err) == -1)
+		return -1;
+	if (len < HEAD_SIZE + TAG_SIZE || sealed[0] != SEAL_VERSION)
+		return err_set(err, ERR_CONFIG,
+		    "not a sealed secret (%zu bytes)", len);
+	if (len - HEAD_SIZE - TAG_SIZE >= size)
+		return err_set(err, ERR_CONFIG, "the secret is too long");
+	make_bond(bond, account_id);
+	if (crypto_aead_xchacha20poly1305_ietf_decrypt(
+		(unsigned char *)secret_r, &secret_len, NULL,
+		sealed + HEAD_SIZE, len - HEAD_SIZE, bond, sizeof(bond),
+		sealed + 1, page->key) == -1)
+		return err_set(err, ERR_CONFIG, "the sealed secret does not "
+		    "open: another key, another account, or damaged");
+	secret_r[secret_len] = '\0';
+	*len_r = (size_t)secret_len;
+	return 0;
+}

@@ -1,0 +1,500 @@
+/*
+ * test_proc.c - children: what they inherit, when they die; slots.
+ */
+#include "config.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "ipc/channel.h"
+#include "proc/slots.h"
+#include "proc/spawn.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_MSECS 20000
+
+static struct err err;
+
+/* What a child does is what the test says. */
+static void (*behaviour)(const struct child_start *start);
+
+static void
+test_main(const struct child_start *start)
+{
+	behaviour(start);
+	_exit(EXIT_DONE);
+}
+
+static void
+set_up(void)
+{
+	static const child_main mains[KIND_COUNT] = { test_main, test_main,
+		test_main, test_main };
+
+	spawn_init(mains);
+	slots_init(4);
+}
+
+static pid_t
+start_child(void (*what)(const struct child_start *), uint32_t slot,
+    uint64_t memory, int *channel_r)
+{
+	struct child_start start = { .kind = KIND_POOL, .generation = 3,
+		.slot = slot };
+	pid_t pid;
+
+	behaviour = what;
+	ck_assert_int_eq(spawn(&start, NULL, memory, &pid, channel_r, &err),
+	    0);
+	return pid;
+}
+
+static void
+say(const struct child_start *start, const char *text)
+{
+	struct msg_activity activity = { .text = "" };
+	struct err e;
+
+	snprintf(activity.text, sizeof(activity.text), "%s", text);
+	channel_send(start->channel, start->generation, MSG_ACTIVITY,
+	    &activity, &e);
+}
+
+static bool
+is_readable_soon(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	int n;
+
+	do
+		n = poll(&pfd, 1, WAIT_MSECS);
+	while (n == -1 && errno == EINTR);
+	return n == 1;
+}
+
+static void
+hears(int channel, const char *text)
+{
+	struct frame frame;
+
+	ck_assert(is_readable_soon(channel));
+	ck_assert_int_eq(channel_recv(channel, FROM_CHILD, &frame, &err), 1);
+	ck_assert_uint_eq(frame.header.generation, 3);
+	ck_assert_str_eq(frame.payload.activity.text, text);
+}
+
+static void
+ends_as(pid_t pid, const char *how)
+{
+	char text[64];
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_str_eq(child_exit_describe(status, text, sizeof(text)), how);
+}
+
+/* --- what a child inherits -------------------------------------------------------- */
+
+static void
+count_descriptors(const struct child_start *start)
+{
+	int fd, others = 0;
+
+	for (fd = 3; fd < 2000; fd++)
+		if (fd != start->channel && fd != log_fd() &&
+		    fcntl(fd, F_GETFD) != -1)
+			others++;
+	say(start, others == 0 && fcntl(log_fd(), F_GETFD) != -1 ? "closed" :
+	    "descriptors left open");
+}
+
+START_TEST(a_child_holds_only_its_channel_and_the_log)
+{
+	char path[] = "/tmp/test_proc.XXXXXX";
+	int channel, i, fds[10], log_file = mkstemp(path);
+	pid_t pid;
+
+	ck_assert_int_ne(log_file, -1);
+	for (i = 0; i < 5; i++)
+		fds[i] = open("/dev/null", O_RDONLY);
+	ck_assert_int_eq(log_set_file(path), 0);
+	for (; i < 10; i++)
+		fds[i] = open("/dev/null", O_RDONLY);
+	dup2(fds[0], 900);
+	pid = start_child(count_descriptors, 0, 0, &channel);
+	hears(channel, "closed");
+	ends_as(pid, "done");
+	log_set_file(NULL);
+	unlink(path);
+}
+END_TEST
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	_exit(99);
+}
+
+static void
+raise_signals(const struct child_start *start)
+{
+	raise(SIGHUP);
+	raise(SIGUSR1);
+	raise(SIGPIPE);
+	say(start, "alive");
+	raise(SIGTERM);
+	say(start, "SIGTERM does nothing");
+}
+
+START_TEST(handlers_of_the_master_do_not_run_in_a_child)
+{
+	sigset_t term;
+	int channel;
+	pid_t pid;
+
+	signal(SIGHUP, on_signal);
+	signal(SIGTERM, on_signal);
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	pid = start_child(raise_signals, 0, 0, &channel);
+	hears(channel, "alive");
+	ends_as(pid, "signal 15");
+	/* and the master's are as they were */
+	sigprocmask(SIG_BLOCK, NULL, &term);
+	ck_assert(sigismember(&term, SIGTERM));
+}
+END_TEST
+
+static void
+look_at_limits(const struct child_start *start)
+{
+	struct rlimit core;
+
+	getrlimit(RLIMIT_CORE, &core);
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		say(start, "may gain privileges");
+#ifndef MAILHERD_SANITIZED
+	else if (core.rlim_cur != 0 || prctl(PR_GET_DUMPABLE) != 0)
+		say(start, "may dump core");
+#endif
+	else
+		say(start, "confined");
+}
+
+START_TEST(a_child_is_confined)
+{
+	int channel;
+	pid_t pid = start_child(look_at_limits, 0, 0, &channel);
+
+	hears(channel, "confined");
+	ends_as(pid, "done");
+}
+END_TEST
+
+#ifndef MAILHERD_SANITIZED
+static void
+allocate_much(const struct child_start *start)
+{
+	volatile char *small = malloc(16 << 20), *big = malloc(128 << 20);
+
+	say(start, small != NULL && big == NULL ? "limited" : "not limited");
+}
+
+START_TEST(memory_of_a_child_is_limited)
+{
+	int channel;
+	pid_t pid;
+
+	if (getenv("LD_PRELOAD") != NULL)
+		return; /* under valgrind there is no limit */
+	pid = start_child(allocate_much, 0, 64 << 20, &channel);
+	hears(channel, "limited");
+	ends_as(pid, "done");
+}
+END_TEST
+#endif
+
+/* --- when a child dies ------------------------------------------------------------ */
+
+static void
+wait_for_ever(const struct child_start *start)
+{
+	char byte;
+
+	if (start->slot != SLOT_NONE)
+		slot_arm(start->slot);
+	say(start, "waiting");
+	while (read(start->channel, &byte, 1) == -1 && errno == EINTR)
+		;
+	_exit(EXIT_MASTER_GONE);
+}
+
+/* A master in a process of its own: tells the pid of its child, then waits;
+ * ends with the child's exit status. */
+static _Noreturn void
+be_master(int report, uint32_t slot)
+{
+	int channel, status;
+	pid_t pid = start_child(wait_for_ever, slot, 0, &channel);
+
+	hears(channel, "waiting");
+	if (write(report, &pid, sizeof(pid)) != sizeof(pid) ||
+	    waitpid(pid, &status, 0) != pid)
+		_exit(1);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+static pid_t
+start_master(uint32_t slot, pid_t *child_r)
+{
+	int report[2];
+	pid_t master;
+
+	ck_assert_int_eq(pipe(report), 0);
+	master = fork();
+	if (master == 0)
+		be_master(report[1], slot);
+	close(report[1]);
+	ck_assert_int_eq(read(report[0], child_r, sizeof(*child_r)),
+	    sizeof(*child_r));
+	close(report[0]);
+	return master;
+}
+
+START_TEST(a_child_dies_with_its_master)
+{
+	pid_t master, child;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	master = start_master(SLOT_NONE, &child);
+	kill(master, SIGKILL);
+	ends_as(master, "signal 9");
+	/* an orphan now, so ours; either line of defence may be first */
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+END_TEST
+
+START_TEST(the_deadline_kills_a_blocked_child_of_a_stopped_master)
+{
+	uint32_t slot = slot_take();
+	pid_t master, child;
+	int pidfd;
+
+	slot_set_deadline(slot, clock_boot_msecs() + 400);
+	master = start_master(slot, &child);
+	pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+	ck_assert_int_ne(pidfd, -1);
+	kill(master, SIGSTOP);
+	ck_assert(is_readable_soon(pidfd));
+	ck_assert_int_ge(clock_boot_msecs(), slot_deadline(slot));
+	kill(master, SIGCONT);
+	ends_as(master, "lease lost");
+	close(pidfd);
+}
+END_TEST
+
+START_TEST(a_deadline_that_moves_is_followed)
+{
+	uint32_t slot = slot_take();
+	int64_t begin = clock_boot_msecs(), moved = begin + 900;
+	int channel;
+	pid_t pid;
+
+	slot_set_deadline(slot, begin + 300);
+	pid = start_child(wait_for_ever, slot, 0, &channel);
+	hears(channel, "waiting");
+	slot_set_deadline(slot, moved);
+	ends_as(pid, "lease lost");
+	ck_assert_int_ge(clock_boot_msecs(), moved);
+}
+END_TEST
+
+START_TEST(a_deadline_in_the_past_ends_a_child_at_once)
+{
+	uint32_t slot = slot_take();
+	int channel;
+
+	slot_set_deadline(slot, 0);
+	ends_as(start_child(wait_for_ever, slot, 0, &channel), "lease lost");
+}
+END_TEST
+
+static void
+arm_and_disarm(const struct child_start *start)
+{
+	struct frame frame;
+	struct err e;
+
+	slot_arm(start->slot);
+	slot_disarm();
+	say(start, "disarmed");
+	channel_recv(start->channel, FROM_MASTER, &frame, &e);
+}
+
+START_TEST(a_disarmed_child_outlives_the_deadline)
+{
+	uint32_t slot = slot_take();
+	struct msg_empty empty = { 0 };
+	struct timespec past = { .tv_nsec = 250000000 };
+	int channel;
+	pid_t pid;
+
+	slot_set_deadline(slot, clock_boot_msecs() + 200);
+	pid = start_child(arm_and_disarm, slot, 0, &channel);
+	hears(channel, "disarmed");
+	/* not waiting for a state: the deadline is a time */
+	nanosleep(&past, NULL);
+	ck_assert_int_eq(channel_send(channel, 3, MSG_STOP, &empty, &err), 0);
+	ends_as(pid, "done");
+}
+END_TEST
+
+/* --- slots -------------------------------------------------------------------------- */
+
+static void
+leave_note(const struct child_start *start)
+{
+	struct slot_note note = { .folder_id = 7, .step = 2, .uid_from = 10,
+		.uid_to = 20 };
+
+	slot_write_note(start->slot, &note);
+	raise(SIGKILL);
+}
+
+START_TEST(the_note_of_a_dead_child_can_be_read)
+{
+	uint32_t slot = slot_take();
+	struct slot_note note;
+	int channel;
+
+	ends_as(start_child(leave_note, slot, 0, &channel), "signal 9");
+	slot_read_note(slot, &note);
+	ck_assert_uint_eq(note.step, 2);
+	ck_assert_int_eq(note.folder_id, 7);
+	ck_assert_uint_eq(note.uid_to, 20);
+	slot_clear_note(slot);
+	slot_read_note(slot, &note);
+	ck_assert_uint_eq(note.step, 0);
+}
+END_TEST
+
+static void
+extend_own_deadline(const struct child_start *start)
+{
+	slot_set_deadline(start->slot, DEADLINE_NONE);
+}
+
+START_TEST(a_child_cannot_move_a_deadline)
+{
+	uint32_t slot = slot_take();
+	int channel, status;
+	pid_t pid;
+
+	slot_set_deadline(slot, 12345);
+	pid = start_child(extend_own_deadline, slot, 0, &channel);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_DONE);
+	ck_assert_int_eq(slot_deadline(slot), 12345);
+}
+END_TEST
+
+START_TEST(slots_run_out_and_come_back_clean)
+{
+	struct slot_note note = { .step = 1 };
+	uint32_t taken[4];
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		taken[i] = slot_take();
+		ck_assert_uint_ne(taken[i], SLOT_NONE);
+	}
+	ck_assert_uint_eq(slot_take(), SLOT_NONE);
+	slot_set_deadline(taken[2], 5);
+	slot_write_note(taken[2], &note);
+	slot_give_back(taken[2]);
+	ck_assert_uint_eq(slot_take(), taken[2]);
+	ck_assert_int_eq(slot_deadline(taken[2]), DEADLINE_NONE);
+	slot_read_note(taken[2], &note);
+	ck_assert_uint_eq(note.step, 0);
+}
+END_TEST
+
+/* --- small things ------------------------------------------------------------------- */
+
+START_TEST(ends_have_names)
+{
+	char text[64];
+
+	ck_assert_str_eq(child_exit_describe(12 << 8, text, sizeof(text)),
+	    "fenced");
+	ck_assert_str_eq(child_exit_describe(99 << 8, text, sizeof(text)),
+	    "exit 99");
+	ck_assert_str_eq(child_exit_describe(11, text, sizeof(text)),
+	    "signal 11");
+	ck_assert_str_eq(child_kind_name(KIND_CLERK), "clerk");
+}
+END_TEST
+
+START_TEST(privileges_are_dropped_for_good)
+{
+	ck_assert_int_eq(proc_drop_privileges("", "", &err), 0);
+	if (geteuid() != 0)
+		return;
+	ck_assert_int_eq(proc_drop_privileges("no such user", "", &err), -1);
+	ck_assert_int_eq(err.kind, ERR_CONFIG);
+	ck_assert_int_eq(proc_drop_privileges("nobody", "no such group", &err),
+	    -1);
+	ck_assert_int_eq(proc_drop_privileges("nobody", "nogroup", &err), 0);
+	ck_assert_uint_ne(getuid(), 0);
+	ck_assert_int_eq(setuid(0), -1);
+	/* no longer root: nothing to drop */
+	ck_assert_int_eq(proc_drop_privileges("nobody", "", &err), 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("proc");
+	TCase *tc = tcase_create("all");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, set_up, NULL);
+	tcase_add_test(tc, a_child_holds_only_its_channel_and_the_log);
+	tcase_add_test(tc, handlers_of_the_master_do_not_run_in_a_child);
+	tcase_add_test(tc, a_child_is_confined);
+#ifndef MAILHERD_SANITIZED
+	tcase_add_test(tc, memory_of_a_child_is_limited);
+#endif
+	tcase_add_test(tc, a_child_dies_with_its_master);
+	tcase_add_test(tc,
+	    the_deadline_kills_a_blocked_child_of_a_stopped_master);
+	tcase_add_test(tc, a_deadline_that_moves_is_followed);
+	tcase_add_test(tc, a_deadline_in_the_past_ends_a_child_at_once);
+	tcase_add_test(tc, a_disarmed_child_outlives_the_deadline);
+	tcase_add_test(tc, the_note_of_a_dead_child_can_be_read);
+	tcase_add_test(tc, a_child_cannot_move_a_deadline);
+	tcase_add_test(tc, slots_run_out_and_come_back_clean);
+	tcase_add_test(tc, ends_have_names);
+	tcase_add_test(tc, privileges_are_dropped_for_good);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
