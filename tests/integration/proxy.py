@@ -9,14 +9,24 @@ import time
 from collections import deque
 
 
+class Session:
+    """What passed over one connection."""
+
+    def __init__(self):
+        self.begun = time.monotonic()
+        self.ended = None
+        self.last = None
+        self.flights = 0  # times the client spoke after the server did
+        self.said = []
+
+
 class Proxy:
     def __init__(self, target_port, delay=0.0, strip_starttls=False):
         self.target = ("127.0.0.1", target_port)
         self.delay = delay  # seconds, each direction
         self.strip = strip_starttls
         self.said = []      # lines of the client, in order
-        self.flights = 0    # times the client spoke after the server did
-        self.connections = 0
+        self.sessions = []  # Session, one a connection
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.sockets = set()
@@ -60,15 +70,15 @@ class Proxy:
             for s in (client, server):
                 s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.lock:
-                self.connections += 1
+                session = Session()
+                self.sessions.append(session)
                 self.sockets |= {client, server}
-            state = {"last": None}
-            for args in ((client, server, "client", state),
-                         (server, client, "server", state)):
+            for args in ((client, server, "client", session),
+                         (server, client, "server", session)):
                 threading.Thread(target=self._pump, args=args,
                                  daemon=True).start()
 
-    def _pump(self, source, sink, side, state):
+    def _pump(self, source, sink, side, session):
         """Bytes keep their distance in time: a pipeline stays one flight."""
         queue, ready = deque(), threading.Condition()
 
@@ -98,11 +108,15 @@ class Proxy:
             now = time.monotonic()
             with self.lock:
                 if data:
-                    if side == "client" and state["last"] != "client":
-                        self.flights += 1
-                    state["last"] = side
+                    if side == "client" and session.last == "server":
+                        session.flights += 1
+                    session.last = side
+                else:
+                    session.ended = session.ended or now
                 if side == "client" and data:
-                    self.said += data.decode("utf-8", "replace").splitlines()
+                    lines = data.decode("utf-8", "replace").splitlines()
+                    session.said += lines
+                    self.said += lines
             if self.strip and data:
                 data, answer = self._without_starttls(side, data)
                 if answer:
@@ -114,6 +128,10 @@ class Proxy:
                 ready.notify()
             if not data:
                 return
+
+    @property
+    def connections(self):
+        return len(self.sessions)
 
     @staticmethod
     def _without_starttls(side, data):
