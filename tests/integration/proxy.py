@@ -18,6 +18,8 @@ class Session:
         self.last = None
         self.flights = 0  # times the client spoke after the server did
         self.said = []
+        self.tail = b""
+        self.is_stalled = False
 
 
 class Proxy:
@@ -25,6 +27,9 @@ class Proxy:
         self.target = ("127.0.0.1", target_port)
         self.delay = delay  # seconds, each direction
         self.strip = strip_starttls
+        # Bytes of the server that must not pass: with them the connection
+        # goes silent, as the reader of a message that nobody survives.
+        self.stall = None
         self.said = []      # lines of the client, in order
         self.sessions = []  # Session, one a connection
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -117,6 +122,11 @@ class Proxy:
                     lines = data.decode("utf-8", "replace").splitlines()
                     session.said += lines
                     self.said += lines
+            if self.stall and side == "server":
+                session.is_stalled |= self.stall in session.tail + data
+                session.tail = data[-100:]
+                if session.is_stalled and data:
+                    continue
             if self.strip and data:
                 data, answer = self._without_starttls(side, data)
                 if answer:

@@ -101,7 +101,7 @@ def test_disable_closes_connections(herd, dovecot, login):
 def test_delete_removes_rows(herd, dovecot, login):
     """R-LIFE-5"""
     h, account = started(herd, dovecot, login, 5, purge_interval=1)
-    h.ctl("account", "delete", account)
+    h.ctl("account", "delete", "--yes", account)
     wait_for(lambda: login not in dovecot.doveadm("who"), 30, "logged out")
     wait_for(lambda: h.sql("SELECT count(*) FROM messages "
                            "WHERE account_id = %s", (account,)) == [(0,)],

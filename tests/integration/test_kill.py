@@ -52,7 +52,7 @@ def nothing_double(h):
 def test_children_killed_during_backfill(herd, dovecot, login):
     rng = random.Random(1)
     fill(dovecot, login, 1500)
-    h = herd(batch_messages=20, risk_attempts=50)
+    h = herd(batch_messages=20, risk_attempts=10)
     sync, jobs = h.start_both()
     account = h.add_account(dovecot, login)
     killed = 0
@@ -75,7 +75,7 @@ def test_children_killed_during_backfill(herd, dovecot, login):
 @pytest.mark.slow
 def test_children_killed_during_sync(herd, dovecot, logins):
     rng = random.Random(2)
-    h = herd(risk_attempts=50)
+    h = herd(risk_attempts=10)
     sync, jobs = h.start_both()
     runs = []
     for seed in range(31, 35):

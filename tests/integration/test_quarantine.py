@@ -1,0 +1,60 @@
+"""R-SYNC-9: what kills a child twice is put aside, the rest goes on.
+
+No hook in the product: a proxy goes silent in the middle of one message, and
+the child that waits there is killed, as a crash in the parser would.
+"""
+
+import os
+import signal
+
+import pytest
+
+from herd import Client, message
+from proxy import Proxy
+from servers import wait_for
+
+
+def kill_readers(daemon, proxy, seen):
+    """Kills the children whose connection the proxy has made silent."""
+    stalled = [s for s in proxy.sessions
+               if s.is_stalled and s.ended is None and s not in seen]
+    for session in stalled:
+        seen.append(session)
+        for row in daemon.ctl("ps"):
+            if row["kind"] in ("job", "pool", "hot") and row["account_id"]:
+                try:
+                    os.kill(row["pid"], signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+    return len(seen)
+
+
+@pytest.mark.slow
+def test_killer_message_is_quarantined(herd, dovecot, login):
+    with Client(dovecot, login) as client:
+        for n in range(12):
+            headers = ["X-Poison: deadly-nightshade"] if n == 6 else []
+            client.append("INBOX", message(f"Meal {n}", headers=headers))
+        client.append("Sent", message("Elsewhere"))
+    with Proxy(dovecot.port) as proxy:
+        proxy.stall = b"deadly-nightshade"
+        h = herd()
+        _, jobs = h.start_both()
+        account = h.add_account(dovecot, login, port=proxy.port)
+        seen = []
+
+        def aside():
+            kill_readers(jobs, proxy, seen)
+            kill_readers(h.daemons[0], proxy, seen)
+            return h.ctl("quarantine", "list", account) and \
+                h.sql("SELECT count(*) FROM messages WHERE account_id = %s",
+                      (account,)) == [(12,)]
+        wait_for(aside, 120, "all but one are there", every=0.2)
+        assert len(seen) >= 2
+        proxy.stall = None
+        h.wait_live(account, 60)
+        entry = h.ctl("quarantine", "list", account)
+        assert len(entry) == 1, entry
+        h.ctl("quarantine", "retry", entry[0]["id"])
+        h.assert_same(account, dovecot, login, 60)
+        assert not h.ctl("quarantine", "list", account)
