@@ -3,4 +3,17 @@ schemadir = $(pkgdatadir)/schema
 dist_schema_DATA = \
 	etc/schema/001_base.sql \
 	etc/schema/002_write.sql \
-	etc/schema/003_work.sql
+	etc/schema/003_work.sql \
+	etc/schema/004_account.sql
+
+# Samples of the settings; never over an operator's own.
+dist_pkgdata_DATA = etc/mailherd.conf etc/quirks.conf
+install-data-local: install-settings
+install-settings:
+	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)/mailherd"
+	for f in mailherd.conf quirks.conf; do \
+		test -e "$(DESTDIR)$(sysconfdir)/mailherd/$$f" || \
+		$(INSTALL_DATA) "$(top_srcdir)/etc/$$f" \
+		    "$(DESTDIR)$(sysconfdir)/mailherd/$$f" || exit 1; \
+	done
+.PHONY: install-settings

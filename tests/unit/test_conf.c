@@ -322,6 +322,50 @@ START_TEST(quirks_that_make_no_sense_are_refused)
 }
 END_TEST
 
+/* --- what is installed --------------------------------------------------------- */
+
+/* With the comment sign before each option taken away. */
+static char *
+uncomment(const char *path)
+{
+	char line[500], *text = calloc(1, 100000);
+	size_t used = 0;
+	FILE *f = fopen(path, "r");
+
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f) != NULL)
+		used += (size_t)snprintf(text + used, 100000 - used, "%s",
+		    line[0] == '#' && line[1] != ' ' && line[1] != '\n' ?
+			line + 1 : line);
+	fclose(f);
+	return text;
+}
+
+START_TEST(the_sample_files_load)
+{
+	const char *srcdir = getenv("srcdir");
+	char path[500], *text;
+	struct quirks q;
+
+	if (srcdir == NULL)
+		return; /* not under make check */
+	snprintf(path, sizeof(path), "%s/etc/mailherd.conf", srcdir);
+	ck_assert_int_eq(conf_load(&conf, path, NULL, 0, &err), 0);
+	text = uncomment(path);
+	ck_assert_msg(load(text) == 0, "%s", err.text);
+	ck_assert_uint_eq(conf->n_hosts, 1);
+	ck_assert_uint_eq(conf->n_folder_names, 2);
+	free(text);
+	snprintf(path, sizeof(path), "%s/etc/quirks.conf", srcdir);
+	ck_assert_msg(quirks_load(&quirks, path, &err) == 0, "%s", err.text);
+	quirks_match(quirks, "imap.gmail.com", NULL, NULL, &q);
+	ck_assert(q.files_sent_copy);
+	quirks_match(quirks, "p03.mail.me.com", NULL, NULL, &q);
+	ck_assert(q.no_qresync);
+	quirks_free(&quirks);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -346,6 +390,7 @@ main(void)
 	    the_control_socket_is_named_after_role_and_instance);
 	tcase_add_test(tc, matching_quirks_add_up);
 	tcase_add_test(tc, quirks_that_make_no_sense_are_refused);
+	tcase_add_test(tc, the_sample_files_load);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -447,8 +446,22 @@ START_TEST(ends_have_names)
 }
 END_TEST
 
+static void
+drop_for_good(const struct child_start *start)
+{
+	bool well = proc_drop_privileges("nobody", "nogroup", &err) == 0 &&
+	    getuid() != 0 && setuid(0) == -1 &&
+	    /* no longer root: nothing to drop */
+	    proc_drop_privileges("nobody", "", &err) == 0;
+
+	say(start, well ? "dropped" : "not dropped");
+}
+
 START_TEST(privileges_are_dropped_for_good)
 {
+	int channel;
+	pid_t pid;
+
 	ck_assert_int_eq(proc_drop_privileges("", "", &err), 0);
 	if (geteuid() != 0)
 		return;
@@ -456,11 +469,9 @@ START_TEST(privileges_are_dropped_for_good)
 	ck_assert_int_eq(err.kind, ERR_CONFIG);
 	ck_assert_int_eq(proc_drop_privileges("nobody", "no such group", &err),
 	    -1);
-	ck_assert_int_eq(proc_drop_privileges("nobody", "nogroup", &err), 0);
-	ck_assert_uint_ne(getuid(), 0);
-	ck_assert_int_eq(setuid(0), -1);
-	/* no longer root: nothing to drop */
-	ck_assert_int_eq(proc_drop_privileges("nobody", "", &err), 0);
+	pid = start_child(drop_for_good, 0, 0, &channel);
+	hears(channel, "dropped");
+	ends_as(pid, "done");
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static struct err err;
-static char dir[] = "/tmp/test_vault.XXXXXX", path[200];
+static char dir[64], path[200];
 static struct uuid ann, bob;
 
 static void
@@ -18,6 +18,7 @@ set_up(void)
 {
 	bool created;
 
+	snprintf(dir, sizeof(dir), "/tmp/test_vault.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/etc/secret.key", dir);
 	uuid_generate(&ann);
