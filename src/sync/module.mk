@@ -1,2 +1,18 @@
 noinst_LIBRARIES += libsync.a
-libsync_a_SOURCES = 
+libsync_a_SOURCES = \
+	src/sync/backfill.c src/sync/backfill.h \
+	src/sync/bootstrap.c \
+	src/sync/compare.c src/sync/compare.h \
+	src/sync/events.c src/sync/events.h \
+	src/sync/failure.c \
+	src/sync/folders.c src/sync/folders.h \
+	src/sync/ingest.c src/sync/ingest.h \
+	src/sync/look.c src/sync/look.h \
+	src/sync/pass.c src/sync/pass.h \
+	src/sync/plan.c src/sync/plan.h \
+	src/sync/risks.c src/sync/risks.h \
+	src/sync/roles.c src/sync/roles.h \
+	src/sync/session.c src/sync/session.h \
+	src/sync/sync.h \
+	src/sync/watch.c \
+	src/sync/windows.c src/sync/windows.h

@@ -1,0 +1,19 @@
+/*
+ * events.h - what a commit did, told to the application.  Private to sync.
+ */
+#ifndef SYNC_EVENTS_H
+#define SYNC_EVENTS_H
+
+#include "sync/session.h"
+
+/* message.new, .updated, .deleted, at most 100 ids an event (R-MSG-5); adds
+ * to the totals. */
+void events_commit(struct session *s, int64_t folder_id,
+    const struct commit_result *result);
+/* mailbox.changed: created, renamed, changed, missing, deleted, remapped */
+void events_folder(struct session *s, int64_t folder_id, const char *change);
+void events_progress(struct session *s, const struct folder *folder);
+/* account.state_changed */
+void events_state(struct session *s, const char *state, const char *reason);
+
+#endif

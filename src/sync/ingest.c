@@ -1,0 +1,531 @@
+/*
+ * ingest.c - from UIDs to rows: fetch, parse, blob, commit, overlapping.
+ *
+ * Runs in: whoever syncs.  Blocks.
+ *
+ * One batch is always on its way into PostgreSQL while the next arrives and is
+ * parsed, so that the mail server, this process and PostgreSQL work at the
+ * same time.  Order of a batch: blobs durable, rows and cursor in one
+ * transaction, then events.  A message is held in memory up to
+ * stream_parse_mb; a larger one goes to its blob file as it arrives and is
+ * parsed from there (R-MEM-2).
+ *
+ * The server is not believed to deliver what it lists: what did not come is
+ * asked for singly, then left for a later pass and counted (L136, R-SYNC-9).
+ */
+#include "sync/ingest.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/xmem.h"
+#include "mime/mime.h"
+#include "sync/compare.h"
+#include "sync/events.h"
+#include "sync/risks.h"
+
+
+#define CHUNK_MESSAGES 1000 /* of one remote_fetch */
+#define COMMAND_MESSAGES 100
+#define COMMAND_BYTES ((uint64_t)4 << 20)
+#define BATCH_BYTES ((size_t)8 << 20)
+#define MIB ((size_t)1024 * 1024)
+
+struct ingest {
+	struct session *s;
+	struct folder *folder;
+	uint32_t parse_permit;
+	size_t stream_bytes;
+
+	/* the message that is arriving */
+	struct buf raw;
+	struct blob_stream *stream;
+	struct arena *content; /* dies with the message */
+
+	/* the batch */
+	struct batch *batch;
+	int64_t first_added_mono_msecs;
+	bool is_in_flight;
+	struct arena *result;
+
+	/* the run */
+	const uint32_t *uids;
+	bool *has_come;
+	size_t n;
+	size_t n_old; /* below the cursor: counted by it already */
+	size_t low; /* all before it have come or will not */
+	const struct cursor *base;
+
+	struct err failure; /* of a callback; ERR_NONE: none */
+};
+
+int
+ingest_start(struct ingest **in_r, struct session *s, struct folder *folder,
+    struct err *err)
+{
+	struct ingest *in = xcalloc(1, sizeof(*in));
+
+	in->s = s;
+	in->folder = folder;
+	in->stream_bytes = (size_t)s->conf->stream_parse_mb * MIB;
+	if (session_db(s, err) == -1 || session_blobs(s, err) == -1 ||
+	    s->hooks->want(s->hooks->arg, RESOURCE_PARSE, "", 0,
+		&in->parse_permit, err) == -1) {
+		free(in);
+		return -1;
+	}
+	in->content = arena_new("message");
+	in->result = arena_new("commit result");
+	in->batch = batch_new();
+	*in_r = in;
+	return 0;
+}
+
+/* --- commits ------------------------------------------------------------------ */
+
+static int
+wait_for_commit(struct ingest *in, struct err *err)
+{
+	struct session *s = in->s;
+	struct commit_result result;
+
+	if (!in->is_in_flight)
+		return 0;
+	in->is_in_flight = false;
+	arena_reset(in->result);
+	if (store_commit_wait(s->db, in->result, &result, err) == -1)
+		return -1;
+	in->folder->stored += (int64_t)result.created.n;
+	events_commit(s, in->folder->id, &result);
+	if (s->progress.is_on && result.created.n + result.updated.n > 0) {
+		s->progress.done += (int64_t)(result.created.n +
+		    result.updated.n);
+		events_progress(s, in->folder);
+	}
+	return 0;
+}
+
+/* Where the cursor is when everything added so far is stored. */
+static const struct cursor *
+cursor_now(const struct ingest *in, struct cursor *cursor)
+{
+	if (in->base == NULL)
+		return NULL;
+	*cursor = *in->base;
+	if (in->low > 0) {
+		if (in->low > in->n_old)
+			cursor->messages += (uint32_t)(in->low - in->n_old);
+		if (in->uids[in->low - 1] >= cursor->uidnext)
+			cursor->uidnext = in->uids[in->low - 1] + 1;
+	}
+	return cursor;
+}
+
+static int
+commit(struct ingest *in, const struct cursor *cursor, struct err *err)
+{
+	struct session *s = in->s;
+
+	if (session_may_go_on(s, err) == -1)
+		return -1;
+	if (batch_count(in->batch) > 0) {
+		session_note(s, RISK_NONE, 0, 0, 0);
+		if (blob_flush(s->blobs, err) == -1)
+			return -1;
+	}
+	if (wait_for_commit(in, err) == -1)
+		return -1;
+	if (store_commit_start(s->db, &s->fence, in->folder, in->batch,
+		cursor, err) == -1)
+		return -1;
+	in->is_in_flight = true;
+	batch_reset(in->batch);
+	return 0;
+}
+
+static int
+commit_when_full(struct ingest *in, struct err *err)
+{
+	const struct conf *conf = in->s->conf;
+	struct cursor cursor;
+	int64_t now = clock_mono_msecs();
+
+	if (batch_count(in->batch) == 1)
+		in->first_added_mono_msecs = now;
+	if (batch_count(in->batch) < (size_t)conf->batch_messages &&
+	    batch_bytes(in->batch) < BATCH_BYTES &&
+	    now - in->first_added_mono_msecs < conf->batch_msecs)
+		return 0;
+	return commit(in, cursor_now(in, &cursor), err);
+}
+
+/* --- one message --------------------------------------------------------------- */
+
+static void
+drop_message(struct ingest *in)
+{
+	buf_reset(&in->raw);
+	if (in->stream != NULL)
+		blob_stream_abort(&in->stream);
+}
+
+/*
+ * Keeps a callback's failure for the caller.  It ends the connection, but for
+ * ERR_STALE: then the rest is only dropped, so that the work can be planned
+ * again without another login.
+ */
+static int
+fail(struct ingest *in, const struct err *err)
+{
+	in->failure = *err;
+	drop_message(in);
+	return err->kind == ERR_STALE ? 0 : -1;
+}
+
+static int
+on_bytes(void *arg, const char *p, size_t len)
+{
+	struct ingest *in = arg;
+	struct err err = ERR_INIT;
+
+	if (in->failure.kind != ERR_NONE)
+		return 0;
+	if (in->stream == NULL && in->raw.len + len <= in->stream_bytes) {
+		buf_add(&in->raw, p, len);
+		return 0;
+	}
+	if (in->stream == NULL) {
+		if (blob_stream_new(in->s->blobs, &in->stream, &err) == -1)
+			return fail(in, &err);
+		if (blob_stream_add(in->stream, in->raw.data, in->raw.len,
+			&err) == -1)
+			return fail(in, &err);
+		buf_release(&in->raw);
+	}
+	if (blob_stream_add(in->stream, p, len, &err) == -1)
+		return fail(in, &err);
+	return 0;
+}
+
+static int
+parse_and_keep(struct ingest *in, uint32_t uid, struct blob_ref *blob,
+    struct content *content, struct err *err)
+{
+	struct session *s = in->s;
+	const char *why = NULL;
+
+	/* Nothing is known of almost all messages: keep that way short. */
+	if (s->n_risks > 0)
+		why = risks_unparsed(s, in->folder->id, uid);
+	session_note(s, RISK_PARSE, in->folder->id, uid, uid);
+	if (why != NULL)
+		mime_unparsed(in->content, why, content);
+	else if (in->stream != NULL)
+		mime_parse_fd(in->content, blob_stream_fd(in->stream),
+		    blob_stream_size(in->stream), &mime_default_limits,
+		    content);
+	else
+		mime_parse(in->content, buf_str(&in->raw), in->raw.len,
+		    &mime_default_limits, content);
+	session_note(s, RISK_STORE, in->folder->id, uid, uid);
+	if (in->stream != NULL)
+		return blob_stream_finish(&in->stream, blob, err);
+	return blob_put(s->blobs, buf_str(&in->raw), in->raw.len, blob, err);
+}
+
+/* The position of `uid` among the wanted ones, or n. */
+static size_t
+find_uid(const struct ingest *in, uint32_t uid)
+{
+	size_t lo = 0, hi = in->n, mid;
+
+	if (in->low < in->n && in->uids[in->low] == uid)
+		return in->low; /* in order, as nearly always */
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (in->uids[mid] < uid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < in->n && in->uids[lo] == uid ? lo : in->n;
+}
+
+static void
+note_arrival(struct ingest *in, size_t i)
+{
+	in->has_come[i] = true;
+	while (in->low < in->n && in->has_come[in->low])
+		in->low++;
+}
+
+static int
+on_done(void *arg, const struct place *place, bool has_body)
+{
+	struct ingest *in = arg;
+	struct err err = ERR_INIT;
+	struct blob_ref blob;
+	struct content content;
+	size_t i = find_uid(in, place->uid);
+
+	/* A UID is done only when its bytes have come (L136). */
+	if (!has_body || i == in->n || in->has_come[i] ||
+	    in->failure.kind != ERR_NONE) {
+		drop_message(in);
+		return 0;
+	}
+	if (parse_and_keep(in, place->uid, &blob, &content, &err) == -1)
+		return fail(in, &err);
+	batch_add(in->batch, place, &blob, &content);
+	buf_reset(&in->raw);
+	arena_reset(in->content);
+	note_arrival(in, i);
+	if (commit_when_full(in, &err) == -1)
+		return fail(in, &err);
+	session_note(in->s, RISK_FETCH, in->folder->id, place->uid,
+	    in->uids[in->n - 1]);
+	return 0;
+}
+
+/* --- runs ------------------------------------------------------------------------ */
+
+/*
+ * A reply that nobody understands ends the connection, as a crash would: it is
+ * counted in the same way, so that its message is found and left out (L039).
+ * The commands in flight are two.
+ */
+static void
+note_bad_reply(struct ingest *in, const uint32_t *uids, size_t n,
+    size_t per_command)
+{
+	struct session *s = in->s;
+	struct risk risk = { .folder_id = in->folder->id, .step = RISK_FETCH };
+	struct err err = ERR_INIT;
+	size_t first, last;
+
+	for (first = 0; first + 1 < n; first++)
+		if (!in->has_come[find_uid(in, uids[first])])
+			break;
+	last = first + 2 * per_command - 1;
+	risk.uid_from = uids[first];
+	risk.uid_to = uids[last < n ? last : n - 1];
+	if (wait_for_commit(in, &err) == -1 || session_db(s, &err) == -1 ||
+	    store_risk_note(s->db, &s->fence.account_id, &risk,
+		"the reply was not understood",
+		(unsigned)s->conf->risk_attempts, &err) == -1)
+		log_warn(&s->log, "attempt not counted: %s", err.text);
+}
+
+static int
+fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
+    struct err *err)
+{
+	const struct remote_sink sink = { on_bytes, on_done, in };
+	int rv;
+
+	if (n == 0)
+		return 0;
+	session_note(in->s, RISK_FETCH, in->folder->id, uids[0], uids[n - 1]);
+	rv = remote_fetch(in->s->remote, uids, n, per_command, &sink, err);
+	session_note(in->s, RISK_NONE, 0, 0, 0);
+	drop_message(in); /* cut off in its middle */
+	if (in->failure.kind != ERR_NONE) {
+		*err = in->failure;
+		in->failure.kind = ERR_NONE;
+		if (err->kind != ERR_STALE)
+			session_disconnect(in->s);
+		return -1;
+	}
+	if (rv == -1 && err->kind == ERR_PROTOCOL)
+		note_bad_reply(in, uids, n, per_command);
+	return rv;
+}
+
+/* As many messages a command as make a few MB. */
+static size_t
+per_command(const struct place *wanted, size_t n)
+{
+	uint64_t bytes = 0;
+	size_t i, fit;
+
+	for (i = 0; i < n; i++)
+		bytes += wanted[i].size;
+	if (bytes == 0)
+		return COMMAND_MESSAGES;
+	fit = (size_t)(COMMAND_BYTES / (bytes / n + 1));
+	if (fit < 1)
+		fit = 1;
+	return fit < COMMAND_MESSAGES ? fit : COMMAND_MESSAGES;
+}
+
+static bool
+is_alone(const struct ingest *in, const struct place *p)
+{
+	return p->size > in->stream_bytes || (in->s->n_risks > 0 &&
+	    risks_single(in->s, in->folder->id, p->uid));
+}
+
+/* Runs of messages that may share commands; big and risky ones alone. */
+static int
+fetch_all(struct ingest *in, const struct place *wanted, struct err *err)
+{
+	size_t from = 0, to;
+
+	while (from < in->n) {
+		for (to = from; to < in->n && to - from < CHUNK_MESSAGES &&
+		    !is_alone(in, &wanted[to]); to++)
+			;
+		if (to == from)
+			to++;
+		if (fetch(in, in->uids + from, to - from,
+			per_command(wanted + from, to - from), err) == -1)
+			return -1;
+		from = to;
+	}
+	return 0;
+}
+
+static int
+on_seen(void *arg, const struct place *place)
+{
+	(void)place;
+	*(bool *)arg = true;
+	return 0;
+}
+
+/*
+ * One that did not come: asked for alone; still nothing, and the server lists
+ * it: counted.  One that is not listed any more was expunged meanwhile.
+ */
+static int
+settle_missing(struct ingest *in, size_t i, struct err *err)
+{
+	struct session *s = in->s;
+	uint32_t uid = in->uids[i];
+	bool is_listed = false;
+	struct err no = ERR_INIT;
+
+	if (fetch(in, &uid, 1, 1, &no) == -1 && no.kind != ERR_SERVER) {
+		*err = no;
+		return -1;
+	}
+	if (in->has_come[i])
+		return 0;
+	if (remote_scan_uids(s->remote, uid, uid, ITEM_FLAGS, on_seen,
+		&is_listed, err) == -1)
+		return -1;
+	if (is_listed && (wait_for_commit(in, err) == -1 ||
+		risks_not_delivered(s, in->folder->id, uid, err) == -1))
+		return -1;
+	note_arrival(in, i);
+	return 0;
+}
+
+static int
+settle_all_missing(struct ingest *in, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < in->n; i++)
+		if (!in->has_come[i] && settle_missing(in, i, err) == -1)
+			return -1;
+	return 0;
+}
+
+/* The wanted UIDs without those that an operator or a crash ruled out. */
+static struct place *
+choose(struct ingest *in, struct arena *arena, const struct place *wanted,
+    size_t n)
+{
+	struct place *chosen = ARENA_ARRAY(arena, struct place, n + 1);
+	uint32_t *uids = ARENA_ARRAY(arena, uint32_t, n + 1);
+	size_t i, out = 0;
+
+	for (i = 0; i < n; i++) {
+		if (in->s->n_risks > 0 &&
+		    risks_leave_out(in->s, in->folder->id, wanted[i].uid))
+			continue;
+		chosen[out] = wanted[i];
+		uids[out++] = wanted[i].uid;
+	}
+	in->uids = uids;
+	in->n = out;
+	in->low = in->n_old = 0;
+	while (in->base != NULL && in->n_old < out &&
+	    uids[in->n_old] < in->base->uidnext)
+		in->n_old++;
+	in->has_come = ARENA_ARRAY(arena, bool, out + 1);
+	return chosen;
+}
+
+static int
+run(struct ingest *in, struct arena *arena, const struct place *wanted,
+    size_t n, const struct cursor *target, struct err *err)
+{
+	struct place *chosen = choose(in, arena, wanted, n);
+	struct cursor cursor;
+	struct err no = ERR_INIT;
+
+	if (fetch_all(in, chosen, &no) == -1) {
+		/* A NO to a whole set may be about one message. */
+		if (no.kind != ERR_SERVER) {
+			*err = no;
+			return -1;
+		}
+		log_debug(&in->s->log, "fetch refused: %s", no.text);
+	}
+	if (settle_all_missing(in, err) == -1)
+		return -1;
+	if (target == NULL)
+		target = cursor_now(in, &cursor);
+	if (batch_count(in->batch) == 0 && target == NULL)
+		return 0;
+	return commit(in, target, err);
+}
+
+int
+ingest_wait(struct ingest *in, struct err *err)
+{
+	return wait_for_commit(in, err);
+}
+
+int
+ingest_messages(struct ingest *in, const struct place *wanted, size_t n,
+    const struct cursor *base, const struct cursor *target, struct err *err)
+{
+	struct arena *arena = arena_new("ingest run");
+	int rv;
+
+	in->base = base;
+	rv = run(in, arena, wanted, n, target, err);
+	if (rv == 0 && in->s->n_risks > 0)
+		rv = ingest_wait(in, err) == -1 ? -1 :
+		    risks_clear(in->s, in->folder->id, in->uids, in->n, err);
+	in->uids = NULL;
+	in->has_come = NULL;
+	in->n = in->low = 0;
+	in->base = NULL;
+	arena_free(&arena);
+	return rv;
+}
+
+int
+ingest_finish(struct ingest **in_p, struct err *err)
+{
+	struct ingest *in = *in_p;
+	struct err ignored = ERR_INIT;
+	int rv;
+
+	if (in == NULL)
+		return 0;
+	rv = wait_for_commit(in, err != NULL ? err : &ignored);
+	session_note(in->s, RISK_NONE, 0, 0, 0);
+	drop_message(in);
+	buf_release(&in->raw);
+	batch_free(&in->batch);
+	arena_free(&in->result);
+	arena_free(&in->content);
+	in->s->hooks->give_back(in->s->hooks->arg, in->parse_permit);
+	free(in);
+	*in_p = NULL;
+	return rv;
+}

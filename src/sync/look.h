@@ -1,0 +1,30 @@
+/*
+ * look.h - phase one of a pass: what is new in one folder; flags and vanished
+ * messages applied.  Private to sync.
+ */
+#ifndef SYNC_LOOK_H
+#define SYNC_LOOK_H
+
+#include "sync/plan.h"
+#include "sync/session.h"
+
+struct look {
+	struct folder *folder;
+	enum plan_action action;
+	struct remote_selected selected;
+	struct place *fresh; /* to be downloaded; sorted, lives in the pass */
+	size_t n_fresh;
+	struct cursor base;   /* committed by the look */
+	struct cursor target; /* when the fresh ones are stored */
+	bool needs_backfill;
+};
+
+/*
+ * Selects the folder, compares, and commits flags, vanished messages and as
+ * much of the cursor as that stands for; starts anew (first look, other
+ * UIDVALIDITY).  ERR_SERVER: it cannot be selected.  ERR_STALE: again.
+ */
+int look_at(struct session *s, struct folder *folder, struct look *look_r,
+    struct err *err);
+
+#endif

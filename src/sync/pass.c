@@ -1,0 +1,495 @@
+/*
+ * pass.c - one transient pass over an account.
+ *
+ * Runs in: pool and job children.  Blocks; a straight line.
+ *
+ * Flags and vanished messages of every folder come first, new messages after:
+ * a message moved between folders is so seen to go before it is seen to come,
+ * and keeps its identity (R-SYNC-5).  One folder's trouble is that folder's
+ * alone; only when the server refuses all of them has the pass failed.
+ */
+#include "sync/pass.h"
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "sync/events.h"
+#include "sync/folders.h"
+#include "sync/risks.h"
+
+#define REPLANS 4	 /* ERR_STALE in a row before a folder waits */
+#define STATUS_FLIGHT 200 /* folders */
+
+/* A folder that appeared on the server is backfilled by passes, a piece at a
+ * time, so that the other folders of the account do not wait for it. */
+#define BACKFILL_MESSAGES 20000
+#define BACKFILL_MSECS 60000
+
+#define PARK_MAX_SECS 86400
+
+/* --- folders -------------------------------------------------------------------- */
+
+static int
+status_of_unknown(struct session *s, const struct remote_folder *listed,
+    size_t n, struct remote_status *status_r, struct err *err)
+{
+	const char **wires = ARENA_ARRAY(s->pass, const char *, n + 1);
+	size_t *at = ARENA_ARRAY(s->pass, size_t, n + 1);
+	bool *unknown = ARENA_ARRAY(s->pass, bool, n + 1);
+	struct remote_status *answers;
+	size_t i, n_asked = 0;
+
+	folders_unknown(s->folders, s->n_folders, listed, n, unknown);
+	for (i = 0; i < n; i++)
+		if (unknown[i] && listed[i].is_selectable) {
+			at[n_asked] = i;
+			wires[n_asked++] = listed[i].wire;
+		}
+	/* STATUS only serves to tell a rename from a new folder. */
+	if (n_asked == 0 || s->n_folders == 0)
+		return 0;
+	answers = ARENA_ARRAY(s->pass, struct remote_status, n_asked);
+	if (remote_status(s->remote, wires, n_asked, answers, err) == -1)
+		return -1;
+	for (i = 0; i < n_asked; i++)
+		status_r[at[i]] = answers[i];
+	return 0;
+}
+
+static void
+tell_folders(struct session *s, const struct folder_op *ops, size_t n)
+{
+	static const char *const changes[] = {
+		[FOLDER_CREATE] = "created",
+		[FOLDER_RENAME] = "renamed",
+		[FOLDER_UPDATE] = "updated",
+		[FOLDER_MISSING] = "missing",
+		[FOLDER_VANISH] = "deleted",
+	};
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		log_info(&s->log, "folder_id=%lld: %s on the server",
+		    (long long)ops[i].id, changes[ops[i].kind]);
+		if (ops[i].kind != FOLDER_MISSING)
+			events_folder(s, ops[i].id, changes[ops[i].kind]);
+	}
+}
+
+int
+pass_list(struct session *s, struct err *err)
+{
+	struct remote_folder *listed;
+	struct remote_status *status;
+	struct folder_op *ops;
+	size_t n, n_ops;
+	bool is_whole;
+
+	session_activity(s, "listing folders");
+	if (remote_list(s->remote, s->pass, &listed, &n, err) == -1)
+		return -1;
+	folders_normalise(s->pass, listed, n, &listed, &n, &is_whole);
+	if (!is_whole)
+		log_warn(&s->log, "LIST does not show INBOX: no folder is "
+		    "taken for deleted");
+	status = ARENA_ARRAY(s->pass, struct remote_status, n);
+	if (status_of_unknown(s, listed, n, status, err) == -1)
+		return -1;
+	folders_diff(s->pass, s->conf, s->folders, s->n_folders, listed,
+	    status, n, is_whole, &ops, &n_ops);
+	if (n_ops == 0)
+		return 0;
+	if (session_may_go_on(s, err) == -1 || session_db(s, err) == -1 ||
+	    store_folders_write(s->db, &s->fence, ops, n_ops, err) == -1)
+		return -1;
+	tell_folders(s, ops, n_ops);
+	return session_reload(s, err);
+}
+
+int
+pass_park(struct session *s, struct folder *folder, const struct err *failure,
+    struct err *err)
+{
+	int64_t msecs = backoff_msecs(folder->park_failures + 1,
+	    s->conf->poll_warm * 1000, PARK_MAX_SECS * 1000, UINT32_MAX / 2);
+	int64_t until = clock_wall_secs() + msecs / 1000;
+
+	log_warn(&s->log, "folder_id=%lld: parked for %lld s: %s",
+	    (long long)folder->id, (long long)(msecs / 1000), failure->text);
+	folder->parked_until_secs = until;
+	if (session_db(s, err) == -1)
+		return -1;
+	return store_folder_park(s->db, &s->fence, folder->id, until,
+	    failure->text, err);
+}
+
+static int
+unpark(struct session *s, struct folder *folder, struct err *err)
+{
+	if (folder->park_failures == 0)
+		return 0;
+	if (session_db(s, err) == -1 || store_folder_unpark(s->db, &s->fence,
+		folder->id, err) == -1)
+		return -1;
+	folder->park_failures = 0;
+	folder->parked_until_secs = 0;
+	return 0;
+}
+
+/* --- one folder ------------------------------------------------------------------- */
+
+static int
+reload_folder(struct session *s, int64_t id, struct folder **folder_r,
+    struct err *err)
+{
+	if (session_reload(s, err) == -1)
+		return -1;
+	session_db_rest(s);
+	*folder_r = session_folder(s, id);
+	if (*folder_r == NULL)
+		return err_set(err, ERR_GONE, "folder %lld is gone",
+		    (long long)id);
+	return 0;
+}
+
+int
+pass_look(struct session *s, int64_t folder_id, struct look *look,
+    struct err *err)
+{
+	struct folder *folder = session_folder(s, folder_id);
+	struct err stale = ERR_INIT;
+	int i;
+
+	if (folder == NULL)
+		return err_set(err, ERR_GONE, "folder %lld is gone",
+		    (long long)folder_id);
+	for (i = 0; i < REPLANS; i++) {
+		session_db_rest(s);
+		if (look_at(s, folder, look, &stale) == 0) {
+			session_note(s, RISK_NONE, 0, 0, 0);
+			s->totals.folders_polled++;
+			return unpark(s, look->folder, err);
+		}
+		if (stale.kind != ERR_STALE)
+			break;
+		if (reload_folder(s, folder_id, &folder, err) == -1)
+			return -1;
+	}
+	session_note(s, RISK_NONE, 0, 0, 0);
+	*err = stale;
+	return -1;
+}
+
+/* The folder of a look, selected, with the UIDs that the look saw (L088). */
+static int
+select_again(struct session *s, struct look *look, struct err *err)
+{
+	struct remote_selected selected;
+
+	if (s->selected_id == look->folder->id)
+		return 0;
+	s->selected_id = 0;
+	session_db_rest(s);
+	if (remote_select(s->remote, look->folder->wire, NULL, &selected, NULL,
+		err) == -1)
+		return -1;
+	s->selected_id = look->folder->id;
+	if (selected.uidvalidity != 0 && selected.uidvalidity !=
+	    look->folder->cursor.uidvalidity)
+		return err_set(err, ERR_STALE, "UIDVALIDITY changed between "
+		    "two looks");
+	look->selected.exists = selected.exists;
+	return 0;
+}
+
+int
+pass_fetch(struct session *s, struct look *look, struct err *err)
+{
+	struct err stale = ERR_INIT;
+	int i;
+
+	for (i = 0; i < REPLANS; i++) {
+		if (look->n_fresh == 0)
+			return 0;
+		if (select_again(s, look, &stale) == 0 &&
+		    backfill_fresh(s, look, &stale) == 0)
+			return 0;
+		if (stale.kind != ERR_STALE)
+			break;
+		if (reload_folder(s, look->folder->id, &look->folder,
+			err) == -1 ||
+		    pass_look(s, look->folder->id, look, err) == -1)
+			return -1;
+	}
+	*err = stale;
+	return -1;
+}
+
+int
+pass_backfill(struct session *s, struct look *look,
+    struct backfill_budget *budget, bool *is_complete_r, struct err *err)
+{
+	struct err stale = ERR_INIT;
+	int i;
+
+	*is_complete_r = false;
+	for (i = 0; i < REPLANS; i++) {
+		if (!look->needs_backfill) {
+			*is_complete_r = true;
+			return 0;
+		}
+		if (select_again(s, look, &stale) == 0 &&
+		    backfill_folder(s, look->folder, look->selected.exists,
+			budget, is_complete_r, &stale) == 0)
+			return 0;
+		if (stale.kind != ERR_STALE)
+			break;
+		if (reload_folder(s, look->folder->id, &look->folder,
+			err) == -1 ||
+		    pass_look(s, look->folder->id, look, err) == -1)
+			return -1;
+	}
+	*err = stale;
+	return -1;
+}
+
+/* --- all folders --------------------------------------------------------------------- */
+
+static bool
+is_in_scope(const struct folder *f, unsigned scope)
+{
+	switch (f->role) {
+	case ROLE_INBOX:
+		return scope & SCOPE_INBOX;
+	case ROLE_NONE:
+	case ROLE_ALL:
+		return scope & SCOPE_OTHER;
+	default:
+		return scope & SCOPE_SPECIAL;
+	}
+}
+
+/* INBOX first, then folders with a role, then the others. */
+static int
+by_importance(const void *a, const void *b)
+{
+	const struct folder *x = *(struct folder *const *)a;
+	const struct folder *y = *(struct folder *const *)b;
+	int rx = x->role == ROLE_NONE ? FOLDER_ROLE_COUNT : (int)x->role;
+	int ry = y->role == ROLE_NONE ? FOLDER_ROLE_COUNT : (int)y->role;
+
+	if (rx != ry)
+		return rx - ry;
+	return strcmp(x->path, y->path);
+}
+
+struct work {
+	struct folder **folders; /* to be looked at */
+	size_t n;
+	struct look *looks;
+	struct err *failures; /* of each; ERR_NONE: none */
+	size_t n_well;	      /* folders that the server answered for */
+	struct err last;      /* the last refusal */
+};
+
+static size_t
+choose_folders(struct session *s, unsigned scope, struct folder **chosen)
+{
+	int64_t now = clock_wall_secs();
+	size_t i, n = 0;
+
+	for (i = 0; i < s->n_folders; i++) {
+		struct folder *f = &s->folders[i];
+
+		if (is_in_scope(f, scope) && f->is_selectable &&
+		    f->missing_since_secs == 0 &&
+		    f->parked_until_secs <= now &&
+		    !risks_park_folder(s, f->id))
+			chosen[n++] = f;
+	}
+	qsort(chosen, n, sizeof(*chosen), by_importance);
+	return n;
+}
+
+/* One flight of STATUS; keeps the folders in which something may be new. */
+static int
+sift(struct session *s, struct work *w, struct folder **chosen, size_t n,
+    struct err *err)
+{
+	const char *wires[STATUS_FLIGHT];
+	struct remote_status status[STATUS_FLIGHT];
+	int64_t now = clock_wall_secs();
+	unsigned caps = remote_caps(s->remote);
+	uint32_t *retry;
+	size_t i, n_retry;
+
+	memset(status, 0, sizeof(status));
+	for (i = 0; i < n; i++)
+		wires[i] = chosen[i]->wire;
+	if (remote_status(s->remote, wires, n, status, err) == -1)
+		return -1;
+	for (i = 0; i < n; i++) {
+		struct view view = view_of_status(&status[i]);
+		struct plan plan = plan_folder(chosen[i], &view, caps, now);
+
+		risks_retry(s, chosen[i]->id, s->pass, &retry, &n_retry);
+		if (status[i].is_known)
+			w->n_well++;
+		if (plan.action != PLAN_NOTHING || n_retry > 0)
+			w->folders[w->n++] = chosen[i];
+		else
+			s->totals.folders_polled++;
+	}
+	return 0;
+}
+
+static int
+find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
+{
+	struct folder **chosen = ARENA_ARRAY(s->pass, struct folder *,
+	    s->n_folders + 1);
+	size_t n = choose_folders(s, scope, chosen), from, flight;
+
+	w->folders = ARENA_ARRAY(s->pass, struct folder *, n + 1);
+	for (from = 0; from < n; from += flight) {
+		flight = n - from < STATUS_FLIGHT ? n - from : STATUS_FLIGHT;
+		if (sift(s, w, chosen + from, flight, err) == -1)
+			return -1;
+	}
+	w->looks = ARENA_ARRAY(s->pass, struct look, w->n + 1);
+	w->failures = ARENA_ARRAY(s->pass, struct err, w->n + 1);
+	return 0;
+}
+
+/* 0: that folder's trouble, noted; -1: the pass's. */
+static int
+note_failure(struct work *w, size_t i, const struct err *failure,
+    struct err *err)
+{
+	if (!session_is_usable_after(failure)) {
+		*err = *failure;
+		return -1;
+	}
+	w->failures[i] = w->last = *failure;
+	return 0;
+}
+
+static int
+look_at_all(struct session *s, struct work *w, struct err *err)
+{
+	struct err failure = ERR_INIT;
+	size_t i;
+
+	for (i = 0; i < w->n; i++) {
+		if (pass_look(s, w->folders[i]->id, &w->looks[i],
+			&failure) == 0)
+			w->n_well++;
+		else if (note_failure(w, i, &failure, err) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+fetch_all(struct session *s, struct work *w, struct err *err)
+{
+	struct err failure = ERR_INIT;
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->failures[i].kind == ERR_NONE &&
+		    pass_fetch(s, &w->looks[i], &failure) == -1 &&
+		    note_failure(w, i, &failure, err) == -1)
+			return -1;
+	return 0;
+}
+
+static int
+backfill_all(struct session *s, struct work *w,
+    struct backfill_budget *budget, struct err *err)
+{
+	struct err failure = ERR_INIT;
+	bool is_complete;
+	size_t i;
+
+	for (i = 0; i < w->n; i++) {
+		if (w->failures[i].kind != ERR_NONE)
+			continue;
+		if (pass_backfill(s, &w->looks[i], budget, &is_complete,
+			&failure) == -1) {
+			if (note_failure(w, i, &failure, err) == -1)
+				return -1;
+		} else if (!is_complete)
+			s->totals.has_more = true;
+	}
+	return 0;
+}
+
+static int
+park_failures(struct session *s, struct work *w, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->failures[i].kind == ERR_SERVER &&
+		    pass_park(s, w->folders[i], &w->failures[i], err) == -1)
+			return -1;
+	return 0;
+}
+
+int
+pass_folders(struct session *s, unsigned scope,
+    struct backfill_budget *budget, struct err *err)
+{
+	struct work w = { 0 };
+
+	if (find_work(s, scope, &w, err) == -1 ||
+	    look_at_all(s, &w, err) == -1)
+		return -1;
+	/* "Authenticated but not connected" answers NO to everything: that is
+	 * the account's trouble, not its folders' (L008). */
+	if (w.n > 0 && w.n_well == 0 && w.last.kind != ERR_NONE) {
+		*err = w.last;
+		return -1;
+	}
+	if (fetch_all(s, &w, err) == -1 ||
+	    backfill_all(s, &w, budget, err) == -1)
+		return -1;
+	return park_failures(s, &w, err);
+}
+
+static int
+pass(struct session *s, unsigned scope, struct err *err)
+{
+	struct backfill_budget budget = { .messages = BACKFILL_MESSAGES };
+
+	if (session_load(s, 1u << ACCOUNT_LIVE, err) == -1)
+		return -1;
+	session_db_rest(s);
+	if (session_connect(s, err) == -1)
+		return -1;
+	if (((scope & SCOPE_LIST) || s->n_folders == 0) &&
+	    pass_list(s, err) == -1)
+		return -1;
+	session_db_rest(s);
+	budget.deadline_mono_msecs = clock_mono_msecs() + BACKFILL_MSECS;
+	if (pass_folders(s, scope, &budget, err) == -1)
+		return -1;
+	/* Good-bye first: PostgreSQL is quicker than a mail server. */
+	session_disconnect(s);
+	if (session_db(s, err) == -1)
+		return -1;
+	return store_account_synced(s->db, &s->fence,
+	    s->totals.last_mail_secs, err);
+}
+
+int
+sync_pass(struct session *s, unsigned scope, struct err *err)
+{
+	int rv = pass(s, scope, err);
+
+	session_note(s, RISK_NONE, 0, 0, 0);
+	session_disconnect(s);
+	session_db_rest(s);
+	arena_reset(s->pass);
+	return rv;
+}

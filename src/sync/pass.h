@@ -1,0 +1,32 @@
+/*
+ * pass.h - the steps of a pass, for the pass itself, the bootstrap and the
+ * hot child's INBOX.  Private to sync.
+ */
+#ifndef SYNC_PASS_H
+#define SYNC_PASS_H
+
+#include "sync/backfill.h"
+
+/* LIST and what follows from it; session->folders is new afterwards. */
+int pass_list(struct session *s, struct err *err);
+
+/*
+ * One folder from look to download, again from the start when a sibling
+ * changed it meanwhile.  pass_look is phase one alone; pass_fetch phase two,
+ * which selects when need be; pass_backfill phase three.
+ */
+int pass_look(struct session *s, int64_t folder_id, struct look *look_r,
+    struct err *err);
+int pass_fetch(struct session *s, struct look *look, struct err *err);
+int pass_backfill(struct session *s, struct look *look,
+    struct backfill_budget *budget, bool *is_complete_r, struct err *err);
+
+/* A folder that could not be selected or read: not again for a while. */
+int pass_park(struct session *s, struct folder *folder,
+    const struct err *failure, struct err *err);
+
+/* All folders in scope: STATUS, plan, the three phases. */
+int pass_folders(struct session *s, unsigned scope,
+    struct backfill_budget *budget, struct err *err);
+
+#endif

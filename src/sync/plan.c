@@ -1,0 +1,160 @@
+/*
+ * plan.c - what to do about a folder, from what the server says of it.
+ *
+ * Runs in: whoever syncs.  Pure.
+ *
+ * The idea: believe numbers only as far as they have been proved.  0 means
+ * "not told" and is never taken for a change or for its absence (L086); any
+ * other UIDVALIDITY is a new folder (L090); a mod-sequence that runs
+ * backwards or is missing where it must be ends the trust in it (R-SYNC-3).
+ */
+#include "sync/plan.h"
+
+const char *
+plan_action_name(enum plan_action action)
+{
+	static const char *const names[] = {
+#define X(symbol, name) [symbol] = name,
+		PLAN_ACTIONS(X)
+#undef X
+	};
+
+	return (size_t)action < sizeof(names) / sizeof(names[0]) ?
+	    names[action] : "?";
+}
+
+struct view
+view_of_status(const struct remote_status *status)
+{
+	struct view v = {
+		.is_known = status->is_known,
+		.messages = status->messages,
+		.uidnext = status->uidnext,
+		.uidvalidity = status->uidvalidity,
+		.highestmodseq = status->highestmodseq,
+	};
+
+	return v;
+}
+
+struct view
+view_of_selected(const struct remote_selected *selected)
+{
+	struct view v = {
+		.is_known = true,
+		.is_selected = true,
+		.messages = selected->exists,
+		.uidnext = selected->uidnext,
+		.uidvalidity = selected->uidvalidity,
+		.highestmodseq = selected->highestmodseq,
+	};
+
+	return v;
+}
+
+bool
+plan_has_condstore(const struct folder *folder, unsigned caps)
+{
+	return (caps & REMOTE_CONDSTORE) && (folder->no_condstore == NULL ||
+	    folder->no_condstore[0] == '\0');
+}
+
+const struct cursor *
+plan_known(const struct folder *folder, unsigned caps)
+{
+	if (!plan_has_condstore(folder, caps) || !(caps & REMOTE_QRESYNC) ||
+	    folder->cursor.uidvalidity == 0 ||
+	    folder->cursor.highestmodseq == 0)
+		return NULL;
+	return &folder->cursor;
+}
+
+static bool
+is_same_uidvalidity(const struct folder *folder, const struct view *view)
+{
+	return view->uidvalidity == 0 ||
+	    view->uidvalidity == folder->cursor.uidvalidity;
+}
+
+/* STATUS: is it as we left it? */
+static bool
+is_unchanged(const struct folder *folder, const struct view *view,
+    unsigned caps)
+{
+	const struct cursor *c = &folder->cursor;
+
+	if (view->uidnext != c->uidnext || view->messages != c->messages ||
+	    view->uidnext == 0)
+		return false;
+	/* Nothing there that could have changed. */
+	if (view->messages == 0)
+		return true;
+	return plan_has_condstore(folder, caps) && c->highestmodseq != 0 &&
+	    view->highestmodseq == c->highestmodseq;
+}
+
+/* How to find changes in a folder whose UIDs are still good. */
+static struct plan
+plan_delta(const struct folder *folder, const struct view *view,
+    unsigned caps, struct plan plan)
+{
+	const struct cursor *c = &folder->cursor;
+
+	plan.action = PLAN_COMPARE;
+	if (!plan_has_condstore(folder, caps))
+		return plan;
+	if (view->highestmodseq == 0) {
+		/* An empty folder may well have none (L073). */
+		if (view->messages > 0)
+			plan.distrust = "no HIGHESTMODSEQ in a folder that "
+			    "has messages";
+		return plan;
+	}
+	if (view->highestmodseq < c->highestmodseq) {
+		plan.distrust = "HIGHESTMODSEQ went backwards";
+		return plan;
+	}
+	if (c->highestmodseq == 0)
+		return plan; /* the first one: nothing to count from */
+	plan.action = (caps & REMOTE_QRESYNC) ? PLAN_QRESYNC : PLAN_CONDSTORE;
+	return plan;
+}
+
+struct plan
+plan_folder(const struct folder *folder, const struct view *view,
+    unsigned caps, int64_t now_secs)
+{
+	const struct cursor *c = &folder->cursor;
+	struct plan plan = {
+		.action = PLAN_SELECT,
+		.needs_backfill = c->backfill_below != 1 ||
+		    folder->is_remapping,
+	};
+
+	if (!folder->is_selectable || folder->parked_until_secs > now_secs) {
+		plan.action = PLAN_PARKED;
+		return plan;
+	}
+	if (!view->is_selected) {
+		if (view->is_known && c->uidvalidity != 0 &&
+		    !plan.needs_backfill &&
+		    is_same_uidvalidity(folder, view) &&
+		    is_unchanged(folder, view, caps))
+			plan.action = PLAN_NOTHING;
+		return plan;
+	}
+	if (c->uidvalidity == 0) {
+		plan.action = PLAN_FIRST;
+		return plan;
+	}
+	/*
+	 * UIDNEXT never falls under one UIDVALIDITY.  Where it did, a server
+	 * was set back and will give the same UIDs to other messages.
+	 */
+	if (!is_same_uidvalidity(folder, view) ||
+	    (view->uidnext != 0 && view->uidnext < c->uidnext)) {
+		plan.action = PLAN_REMAP;
+		return plan;
+	}
+	return plan_delta(folder, view, caps, plan);
+}

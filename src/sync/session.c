@@ -1,0 +1,334 @@
+/*
+ * session.c - the connections and facts of one account's work.
+ *
+ * Runs in: whoever syncs.  Blocks on PostgreSQL, the mail server and the
+ * budgets.
+ *
+ * The idea: PostgreSQL is borrowed (session_db, session_db_rest), so that a
+ * slow mail server holds no database session; the mail connection is held for
+ * the life of the pass.
+ */
+#include "sync/session.h"
+
+#include "base/text.h"
+#include "base/xmem.h"
+
+#include <stdarg.h>
+#include <unistd.h>
+
+#define KIB ((size_t)1024)
+#define MIB ((uint64_t)1024 * 1024)
+
+struct session *
+sync_open(const struct conf *conf, const struct quirks_table *quirks,
+    const struct sync_hooks *hooks, const struct uuid *account_id,
+    int64_t epoch)
+{
+	struct session *s = xcalloc(1, sizeof(*s));
+	char id[UUID_TEXT_SIZE];
+
+	s->conf = conf;
+	s->quirks_table = quirks;
+	s->hooks = hooks;
+	s->fence.account_id = *account_id;
+	s->fence.epoch = epoch;
+	s->facts = arena_new("account facts");
+	s->pass = arena_new("sync pass");
+	log_init(&s->log, LOG_SYNC, "account_id=%s ",
+	    uuid_format(account_id, id));
+	return s;
+}
+
+void
+sync_close(struct session **s)
+{
+	if (*s == NULL)
+		return;
+	session_note(*s, RISK_NONE, 0, 0, 0);
+	session_disconnect(*s);
+	session_db_rest(*s);
+	if ((*s)->blobs != NULL)
+		blob_writer_free(&(*s)->blobs);
+	arena_free(&(*s)->pass);
+	arena_free(&(*s)->facts);
+	free(*s);
+	*s = NULL;
+}
+
+const struct account *
+sync_account(const struct session *s)
+{
+	return s->account;
+}
+
+void
+sync_totals_take(struct session *s, struct sync_totals *totals_r)
+{
+	struct remote_stats stats;
+
+	if (s->remote != NULL) {
+		remote_stats(s->remote, &stats);
+		s->totals.round_trips += stats.round_trips -
+		    s->round_trips_before;
+		s->round_trips_before = stats.round_trips;
+	}
+	*totals_r = s->totals;
+	memset(&s->totals, 0, sizeof(s->totals));
+}
+
+/* --- PostgreSQL ------------------------------------------------------------ */
+
+int
+session_db(struct session *s, struct err *err)
+{
+	char name[STORE_NAME_SIZE];
+	void *arg = s->hooks->arg;
+
+	if (s->db != NULL)
+		return 0;
+	if (session_may_go_on(s, err) == -1)
+		return -1;
+	if (s->hooks->want(arg, RESOURCE_DATABASE, "", 0, &s->db_permit,
+		err) == -1)
+		return -1;
+	store_session_name(name, &s->fence.account_id, s->fence.epoch);
+	if (store_open(&s->db, s->conf->database, name, err) == -1) {
+		s->db = NULL;
+		s->hooks->give_back(arg, s->db_permit);
+		return -1;
+	}
+	return 0;
+}
+
+void
+session_db_rest(struct session *s)
+{
+	if (s->db == NULL)
+		return;
+	store_close(&s->db);
+	s->hooks->give_back(s->hooks->arg, s->db_permit);
+}
+
+static int
+load_folders(struct session *s, struct err *err)
+{
+	if (store_folders_load(s->db, &s->fence.account_id, s->facts,
+		&s->folders, &s->n_folders, err) == -1)
+		return -1;
+	return store_risks_load(s->db, &s->fence.account_id, s->facts,
+	    &s->risks, &s->n_risks, err);
+}
+
+int
+session_load(struct session *s, unsigned states, struct err *err)
+{
+	if (session_db(s, err) == -1)
+		return -1;
+	arena_reset(s->facts);
+	s->account = NULL;
+	s->folders = NULL;
+	s->risks = NULL;
+	s->n_folders = s->n_risks = 0;
+	if (store_account_load(s->db, &s->fence.account_id, s->facts,
+		&s->account, err) == -1)
+		return -1;
+	if (!((1u << s->account->state) & states))
+		return err_set(err, ERR_GONE, "account %s is %s",
+		    s->account->email, account_state_name(s->account->state));
+	if (s->account->epoch != s->fence.epoch)
+		return err_set(err, ERR_FENCED, "account %s has a new owner "
+		    "(epoch %lld, ours is %lld)", s->account->email,
+		    (long long)s->account->epoch, (long long)s->fence.epoch);
+	quirks_match(s->quirks_table, s->account->imap_host, NULL, NULL,
+	    &s->quirks);
+	return load_folders(s, err);
+}
+
+/* The old folders stay in memory until the next session_load: others may
+ * still point to them. */
+int
+session_reload(struct session *s, struct err *err)
+{
+	if (session_db(s, err) == -1)
+		return -1;
+	return load_folders(s, err);
+}
+
+struct folder *
+session_folder(struct session *s, int64_t id)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_folders; i++)
+		if (s->folders[i].id == id)
+			return &s->folders[i];
+	return NULL;
+}
+
+struct folder *
+session_inbox(struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_folders; i++)
+		if (s->folders[i].role == ROLE_INBOX)
+			return &s->folders[i];
+	return NULL;
+}
+
+int
+session_blobs(struct session *s, struct err *err)
+{
+	if (s->blobs != NULL)
+		return 0;
+	return blob_writer_new(&s->blobs, s->conf->blob_dir, err);
+}
+
+/* --- the mail server ------------------------------------------------------- */
+
+static int
+on_want_socket(void *arg, const char *host, uint16_t port, struct err *err)
+{
+	struct session *s = arg;
+
+	return s->hooks->want(s->hooks->arg, RESOURCE_SOCKET, host, port,
+	    &s->socket_permit, err);
+}
+
+static void
+on_gave_socket(void *arg)
+{
+	struct session *s = arg;
+
+	s->hooks->give_back(s->hooks->arg, s->socket_permit);
+}
+
+static int
+on_may_go_on(void *arg, struct err *err)
+{
+	return session_may_go_on(arg, err);
+}
+
+static void
+fill_params(struct session *s, struct remote_params *p)
+{
+	const struct account *a = s->account;
+	char id[UUID_TEXT_SIZE];
+
+	memset(p, 0, sizeof(*p));
+	p->host = a->imap_host;
+	p->port = a->imap_port;
+	p->tls = a->imap_tls;
+	p->login = a->imap_login;
+	p->connect_msecs = s->conf->connect_timeout * 1000;
+	p->command_msecs = s->conf->command_timeout * 1000;
+	p->max_line = (size_t)s->conf->max_line_kb * KIB;
+	p->max_literal = (uint64_t)s->conf->max_message_mb * MIB;
+	if (s->conf->rawlog_dir != NULL && s->conf->rawlog_dir[0] != '\0')
+		p->rawlog_path = arena_printf(s->facts, "%s/%s-%ld.log",
+		    s->conf->rawlog_dir,
+		    uuid_format(&s->fence.account_id, id), (long)getpid());
+	p->log = &s->log;
+	p->want_socket = on_want_socket;
+	p->gave_socket = on_gave_socket;
+	p->may_go_on = on_may_go_on;
+	p->arg = s;
+}
+
+static int
+open_remote(struct session *s, struct err *err)
+{
+	struct remote_params params;
+	char secret[MSG_SECRET_SIZE];
+	int rv;
+
+	fill_params(s, &params);
+	if (s->hooks->unseal(s->hooks->arg, &s->fence.account_id,
+		s->account->secret, s->account->secret_len, secret,
+		sizeof(secret), err) == -1)
+		return -1;
+	params.password = secret;
+	rv = remote_open(&s->remote, &params, err);
+	explicit_bzero(secret, sizeof(secret));
+	if (rv == -1)
+		s->remote = NULL;
+	return rv;
+}
+
+int
+session_connect(struct session *s, struct err *err)
+{
+	if (s->remote != NULL)
+		return 0;
+	if (session_may_go_on(s, err) == -1)
+		return -1;
+	if (s->hooks->want(s->hooks->arg, RESOURCE_ACCOUNT, "", 0,
+		&s->account_permit, err) == -1)
+		return -1;
+	session_activity(s, "connecting");
+	if (open_remote(s, err) == -1) {
+		s->hooks->give_back(s->hooks->arg, s->account_permit);
+		return -1;
+	}
+	s->selected_id = 0;
+	s->round_trips_before = 0;
+	return 0;
+}
+
+void
+session_disconnect(struct session *s)
+{
+	struct remote_stats stats;
+
+	if (s->remote == NULL)
+		return;
+	remote_stats(s->remote, &stats);
+	s->totals.round_trips += stats.round_trips - s->round_trips_before;
+	remote_close(&s->remote);
+	s->selected_id = 0;
+	s->hooks->give_back(s->hooks->arg, s->account_permit);
+}
+
+bool
+session_is_usable_after(const struct err *err)
+{
+	return err->kind == ERR_SERVER || err->kind == ERR_STALE ||
+	    err->kind == ERR_GONE;
+}
+
+/* --- the process around ------------------------------------------------------ */
+
+int
+session_may_go_on(struct session *s, struct err *err)
+{
+	return s->hooks->may_go_on(s->hooks->arg, err);
+}
+
+void
+session_activity(struct session *s, const char *fmt, ...)
+{
+	char text[sizeof(((struct msg_activity *)NULL)->text)];
+	char clean[sizeof(text)];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	text_clean_line(clean, sizeof(clean), text, strlen(text));
+	s->hooks->activity(s->hooks->arg, clean);
+}
+
+void
+session_note(struct session *s, enum risk_step step, int64_t folder_id,
+    uint32_t uid_from, uint32_t uid_to)
+{
+	s->note.account_id = s->fence.account_id;
+	s->note.folder_id = folder_id;
+	s->note.step = step;
+	s->note.uid_from = uid_from;
+	s->note.uid_to = uid_to;
+	s->hooks->note(s->hooks->arg, &s->note);
+}

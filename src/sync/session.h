@@ -1,0 +1,81 @@
+/*
+ * session.h - what the parts of sync share while they work on one account.
+ *
+ * Private to sync.
+ */
+#ifndef SYNC_SESSION_H
+#define SYNC_SESSION_H
+
+#include "remote/remote.h"
+#include "store/blob.h"
+#include "sync/sync.h"
+
+struct progress {
+	bool is_on;
+	int64_t done, total;
+};
+
+struct session {
+	const struct conf *conf;
+	const struct quirks_table *quirks_table;
+	const struct sync_hooks *hooks;
+	struct log log;
+	struct fence fence;
+
+	/* Facts of the account: replaced by session_load. */
+	struct arena *facts;
+	struct account *account;
+	struct quirks quirks;
+	struct folder *folders;
+	size_t n_folders;
+	struct risk *risks;
+	size_t n_risks;
+
+	struct arena *pass; /* dies with the pass */
+
+	struct store *db;
+	uint32_t db_permit;
+	struct blob_writer *blobs;
+
+	struct remote *remote;
+	uint32_t account_permit, socket_permit;
+	int64_t selected_id; /* folder; 0: none */
+	uint64_t round_trips_before;
+
+	struct slot_note note; /* the step under way */
+	struct sync_totals totals;
+	struct progress progress;
+};
+
+/* PostgreSQL, opened when it is not; a permit comes first. */
+int session_db(struct session *s, struct err *err);
+/* Closed and given back: before waiting for a mail server. */
+void session_db_rest(struct session *s);
+
+/* Account, folders and risks anew.  ERR_FENCED when the epoch has moved,
+ * ERR_GONE when the account is in none of `states` (1 << enum). */
+int session_load(struct session *s, unsigned states, struct err *err);
+/* Folders and risks alone, after ERR_STALE. */
+int session_reload(struct session *s, struct err *err);
+
+int session_connect(struct session *s, struct err *err);
+void session_disconnect(struct session *s);
+
+/* Opened at the first message that is to be stored. */
+int session_blobs(struct session *s, struct err *err);
+
+int session_may_go_on(struct session *s, struct err *err);
+void session_activity(struct session *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Writes down the step that comes now; RISK_NONE: nothing risky. */
+void session_note(struct session *s, enum risk_step step, int64_t folder_id,
+    uint32_t uid_from, uint32_t uid_to);
+
+struct folder *session_folder(struct session *s, int64_t id);
+struct folder *session_inbox(struct session *s);
+
+/* Errors after which the connection to the mail server is good for more. */
+bool session_is_usable_after(const struct err *err);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * sync.h - keeping the copy of one account equal to its server.
+ *
+ * Runs in: hot, pool and job children, and mailherd -1.  Blocking, a straight
+ * line from connect to commit.  What it needs from its process (budgets, the
+ * lease, the step note) it asks of hooks, so that it can run without a master.
+ *
+ * A PostgreSQL session is open only while there is something to read or to
+ * write, never while a mail server is being waited for without work.
+ */
+#ifndef SYNC_SYNC_H
+#define SYNC_SYNC_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/quirks.h"
+#include "ipc/messages.h"
+#include "proc/slots.h"
+#include "store/store.h"
+
+struct sync_hooks {
+	/* Budgets; the id is for giving back. */
+	int (*want)(void *arg, enum resource resource, const char *host,
+	    uint16_t port, uint32_t *id_r, struct err *err);
+	void (*give_back)(void *arg, uint32_t id);
+	/* -1: end now (lease lost, stop).  Before every slow step. */
+	int (*may_go_on)(void *arg, struct err *err);
+	/* The risky step about to be taken; a plain memory write. */
+	void (*note)(void *arg, const struct slot_note *note);
+	/* Only after commit. */
+	void (*emit)(void *arg, const struct msg_event *event);
+	void (*activity)(void *arg, const char *text);
+	int (*unseal)(void *arg, const struct uuid *account_id,
+	    const void *sealed, size_t len, char *secret_r, size_t size,
+	    struct err *err);
+	void *arg;
+};
+
+/* What was done since the last sync_totals_take. */
+struct sync_totals {
+	uint32_t folders_polled, created, updated, deleted;
+	int64_t last_mail_secs; /* newest mail stored; 0: none */
+	uint64_t round_trips;
+	bool has_more; /* a backfill goes on in the next pass */
+};
+
+struct session;
+
+/* Copies nothing: conf, quirks and hooks outlive the session. */
+struct session *sync_open(const struct conf *conf,
+    const struct quirks_table *quirks, const struct sync_hooks *hooks,
+    const struct uuid *account_id, int64_t epoch);
+/* Closes what is open, gives everything back. */
+void sync_close(struct session **s);
+
+void sync_totals_take(struct session *s, struct sync_totals *totals_r);
+
+/*
+ * One transient pass over the folders in scope (enum scope): connects,
+ * compares, applies, and writes the end of the pass.  ERR_GONE: the account
+ * is no longer live.
+ */
+int sync_pass(struct session *s, unsigned scope, struct err *err);
+
+/*
+ * Everything, newest first and INBOX first, then what arrived meanwhile.
+ * Stops early at the deadline: *is_complete_r false, and the next call goes
+ * on there (R-JOB-8).
+ */
+int sync_bootstrap(struct session *s, int64_t deadline_mono_msecs,
+    bool *is_complete_r, struct err *err);
+
+/*
+ * For a hot child.  sync_watch connects and catches up with INBOX;
+ * sync_watch_wait idles until the server, the control descriptor or the time
+ * says otherwise, and catches up when it was the server (*is_changed_r).
+ */
+int sync_watch(struct session *s, struct err *err);
+int sync_watch_wait(struct session *s, int control_fd, int64_t msecs,
+    bool *is_changed_r, struct err *err);
+/* INBOX once more, on the connection that sync_watch opened. */
+int sync_watch_catch_up(struct session *s, struct err *err);
+
+/*
+ * A failed pass, in the account's row (R-LIFE-6); emits the change of state
+ * when the account was condemned.  *retry_secs_r: when to try again at the
+ * earliest, from now; 0 leaves it to the caller.
+ */
+int sync_record_failure(struct session *s, const struct err *failure,
+    bool *condemned_r, int64_t *retry_secs_r, struct err *err);
+
+const struct account *sync_account(const struct session *s);
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * watch.c - INBOX of a hot account, followed on one connection.
+ *
+ * Runs in: hot children.  Blocks.
+ *
+ * After a wake INBOX is selected again on the same connection: with QRESYNC
+ * that is one round trip that tells all, and without it the only thing that
+ * every server answers honestly (some tell nothing new to NOOP).  PostgreSQL
+ * is opened when there is something to write and closed after.
+ */
+#include "sync/pass.h"
+
+#include "base/clock.h"
+
+#include <poll.h>
+
+/* Looks this often where the server has no IDLE. */
+#define NO_IDLE_MSECS 30000
+
+#define BACKFILL_MESSAGES 2000
+#define BACKFILL_MSECS 20000
+
+static bool
+has_written(const struct session *s)
+{
+	return s->totals.created + s->totals.updated + s->totals.deleted > 0;
+}
+
+static int
+catch_up(struct session *s, struct err *err)
+{
+	struct backfill_budget budget = {
+		.messages = BACKFILL_MESSAGES,
+		.deadline_mono_msecs = clock_mono_msecs() + BACKFILL_MSECS,
+	};
+	struct folder *inbox = session_inbox(s);
+	struct look look;
+	bool is_complete;
+
+	if (inbox == NULL)
+		return err_set(err, ERR_SERVER, "the server has no INBOX");
+	if (pass_look(s, inbox->id, &look, err) == -1 ||
+	    pass_fetch(s, &look, err) == -1 ||
+	    pass_backfill(s, &look, &budget, &is_complete, err) == -1)
+		return -1;
+	s->totals.has_more = !is_complete;
+	if (!has_written(s))
+		return 0;
+	if (session_db(s, err) == -1)
+		return -1;
+	return store_account_synced(s->db, &s->fence,
+	    s->totals.last_mail_secs, err);
+}
+
+static int
+finish(struct session *s, int rv)
+{
+	session_note(s, RISK_NONE, 0, 0, 0);
+	session_db_rest(s);
+	if (s->blobs != NULL)
+		blob_rest(s->blobs);
+	if (rv == -1)
+		session_disconnect(s);
+	arena_reset(s->pass);
+	return rv;
+}
+
+int
+sync_watch_catch_up(struct session *s, struct err *err)
+{
+	if (s->remote == NULL)
+		return sync_watch(s, err);
+	return finish(s, catch_up(s, err));
+}
+
+static int
+watch(struct session *s, struct err *err)
+{
+	if (session_load(s, 1u << ACCOUNT_LIVE, err) == -1)
+		return -1;
+	session_db_rest(s);
+	if (session_connect(s, err) == -1)
+		return -1;
+	if (session_inbox(s) == NULL && pass_list(s, err) == -1)
+		return -1;
+	return catch_up(s, err);
+}
+
+int
+sync_watch(struct session *s, struct err *err)
+{
+	return finish(s, watch(s, err));
+}
+
+/* Without IDLE: waits, then looks. */
+static int
+wait_blindly(int control_fd, int64_t msecs, enum remote_wake *wake_r)
+{
+	struct pollfd pfd = { .fd = control_fd, .events = POLLIN };
+
+	if (msecs > NO_IDLE_MSECS)
+		msecs = NO_IDLE_MSECS;
+	*wake_r = poll(&pfd, 1, (int)msecs) > 0 ? WAKE_CONTROL : WAKE_CHANGED;
+	return 0;
+}
+
+int
+sync_watch_wait(struct session *s, int control_fd, int64_t msecs,
+    bool *is_changed_r, struct err *err)
+{
+	int64_t limit = remote_idle_limit_msecs(s->remote);
+	enum remote_wake wake;
+
+	*is_changed_r = false;
+	if (limit > 0 && limit < msecs)
+		msecs = limit;
+	session_activity(s, "idle");
+	if (!(remote_caps(s->remote) & REMOTE_IDLE)) {
+		if (wait_blindly(control_fd, msecs, &wake) == -1)
+			return -1;
+	} else if (remote_idle(s->remote, control_fd, msecs, &wake,
+		err) == -1) {
+		session_disconnect(s);
+		return -1;
+	}
+	*is_changed_r = wake == WAKE_CHANGED;
+	return 0;
+}
