@@ -1,0 +1,244 @@
+/*
+ * policy.c - who is hot, when to poll what, how long to pause.
+ *
+ * Runs in: master.  Pure.
+ */
+#include "master/policy.h"
+
+#include "base/backoff.h"
+#include "ipc/messages.h"
+
+#include <stdlib.h>
+
+#define HOUR_SECS 3600
+#define DAY_SECS 86400
+
+/* A hot account that may not idle is polled so many times more often than a
+ * warm one (R-CONN-2). */
+#define OFTEN 6
+
+static const char *const tier_names[TIER_COUNT] = {
+#define X(symbol, name) [symbol] = name,
+	TIERS(X)
+#undef X
+};
+
+const char *
+tier_name(enum tier tier)
+{
+	return (unsigned)tier < TIER_COUNT ? tier_names[tier] : "unknown";
+}
+
+int
+tier_parse(const char *name, enum tier *tier_r)
+{
+	unsigned i;
+
+	for (i = 0; i < TIER_COUNT; i++) {
+		if (strcmp(name, tier_names[i]) == 0) {
+			*tier_r = i;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+/* --- tiers ------------------------------------------------------------------------ */
+
+static bool
+is_younger(int64_t then_secs, int64_t now_secs, int64_t age_secs)
+{
+	/* A date in the future is a wrong clock somewhere, not news. */
+	return then_secs > 0 && then_secs <= now_secs + HOUR_SECS &&
+	    now_secs - then_secs < age_secs;
+}
+
+enum tier
+policy_tier(const struct conf *conf, const struct tier_facts *facts,
+    int64_t now_secs, const char **rule_r)
+{
+	int64_t cold_after = conf->tier_cold_after_d * DAY_SECS;
+
+	if (facts->is_pinned) {
+		*rule_r = "pinned by an operator";
+		return facts->pin;
+	}
+	if (facts->has_session) {
+		*rule_r = "the user has a session";
+		return TIER_HOT;
+	}
+	if (is_younger(facts->last_mail_secs, now_secs,
+		conf->tier_hot_activity_h * HOUR_SECS)) {
+		*rule_r = "mail within tier_hot_activity_h";
+		return TIER_HOT;
+	}
+	if (is_younger(facts->last_mail_secs, now_secs, cold_after) ||
+	    is_younger(facts->last_active_secs, now_secs, cold_after)) {
+		*rule_r = "mail or session within tier_cold_after_d";
+		return TIER_WARM;
+	}
+	*rule_r = "no mail or session within tier_cold_after_d";
+	return TIER_COLD;
+}
+
+static int
+by_claim_to_be_hot(const void *va, const void *vb)
+{
+	const struct hot_candidate *a = va, *b = vb;
+
+	if (a->is_exempt != b->is_exempt)
+		return a->is_exempt ? -1 : 1;
+	if (a->last_activity_secs == b->last_activity_secs)
+		return 0;
+	return a->last_activity_secs > b->last_activity_secs ? -1 : 1;
+}
+
+size_t
+policy_budget(struct hot_candidate *candidates, size_t n, size_t budget)
+{
+	size_t within = budget < n ? budget : n;
+
+	qsort(candidates, n, sizeof(*candidates), by_claim_to_be_hot);
+	while (within < n && candidates[within].is_exempt)
+		within++;
+	return within;
+}
+
+/* --- schedule ----------------------------------------------------------------------- */
+
+static int64_t
+random_point(int64_t interval, uint32_t random)
+{
+	return interval > 0 ? (int64_t)(random % (uint64_t)interval) : 0;
+}
+
+int64_t
+policy_near_msecs(const struct conf *conf, enum tier tier, bool is_idling)
+{
+	int64_t often = conf->poll_warm * 1000 / OFTEN;
+
+	switch (tier) {
+	case TIER_HOT:
+		if (is_idling)
+			return conf->poll_warm * 1000;
+		return often > 1000 ? often : 1000;
+	case TIER_WARM:
+		return conf->poll_warm * 1000;
+	default:
+		return conf->poll_cold * 1000;
+	}
+}
+
+void
+policy_start(const struct conf *conf, enum tier tier, int64_t now,
+    uint32_t random, struct schedule *schedule)
+{
+	int64_t soon = conf->claim_interval * 1000;
+	int64_t near = policy_near_msecs(conf, tier, true);
+
+	/* Never in step, but nobody waits an interval for the first look. */
+	if (soon > near)
+		soon = near;
+	schedule->full = now + 1 + random_point(soon, random);
+	schedule->near = now + random_point(near, random * 2654435761u);
+	schedule->far = now +
+	    random_point(conf->poll_cold * 1000, random * 40503u);
+}
+
+void
+policy_adjust(const struct conf *conf, enum tier tier, bool is_idling,
+    int64_t now, uint32_t random, struct schedule *schedule)
+{
+	int64_t near = policy_near_msecs(conf, tier, is_idling);
+
+	if (schedule->near > now + near)
+		schedule->near = now + random_point(near, random);
+}
+
+unsigned
+policy_due(const struct schedule *schedule, bool is_idling, int64_t now)
+{
+	unsigned scope = 0;
+
+	if (schedule->full != 0 && schedule->full <= now)
+		return SCOPE_ALL;
+	if (schedule->near <= now)
+		scope |= is_idling ? SCOPE_SPECIAL :
+		    SCOPE_INBOX | SCOPE_SPECIAL;
+	if (schedule->far <= now)
+		scope |= SCOPE_OTHER | SCOPE_LIST;
+	return scope;
+}
+
+int64_t
+policy_next(const struct schedule *schedule)
+{
+	int64_t next = schedule->near < schedule->far ? schedule->near :
+	    schedule->far;
+
+	return schedule->full != 0 && schedule->full < next ? schedule->full :
+	    next;
+}
+
+void
+policy_passed(const struct conf *conf, enum tier tier, bool is_idling,
+    unsigned scope, int64_t now, uint32_t random, struct schedule *schedule)
+{
+	/* After the first full pass the random points stand. */
+	if (scope == SCOPE_ALL) {
+		bool is_first = schedule->full != 0;
+
+		schedule->full = 0;
+		if (is_first && schedule->near > now && schedule->far > now)
+			return;
+	}
+	if (scope & SCOPE_SPECIAL)
+		schedule->near = now + jitter_msecs(
+		    policy_near_msecs(conf, tier, is_idling), 10, random);
+	if (scope & SCOPE_OTHER)
+		schedule->far = now + jitter_msecs(conf->poll_cold * 1000, 10,
+		    random * 2654435761u);
+}
+
+/* --- failures ----------------------------------------------------------------------- */
+
+int64_t
+policy_pause(const struct conf *conf, enum err_kind kind, unsigned failures,
+    int64_t retry_after_secs, uint32_t random)
+{
+	int64_t first = conf->backoff_first * 1000;
+	int64_t max = conf->backoff_max * 1000;
+	int64_t pause;
+
+	switch (kind) {
+	case ERR_AUTH:
+		first = conf->auth_pause * 1000;
+		max = max > first * 10 ? max : first * 10;
+		break;
+	case ERR_CONFIG:
+		first = max; /* an operator must act */
+		break;
+	default:
+		break;
+	}
+	pause = backoff_msecs(failures, first, max, random);
+	/* What the server asks for is a lower bound, not above a day. */
+	if (retry_after_secs > DAY_SECS)
+		retry_after_secs = DAY_SECS;
+	if (pause < retry_after_secs * 1000)
+		pause = retry_after_secs * 1000;
+	return pause;
+}
+
+void
+logins_note(struct logins *logins, int64_t now)
+{
+	logins->at[0] = logins->at[1];
+	logins->at[1] = now;
+}
+
+int64_t
+logins_next(const struct logins *logins)
+{
+	return logins->at[0] == 0 ? 0 : logins->at[0] + LOGIN_WINDOW_MSECS;
+}

@@ -1,0 +1,213 @@
+/*
+ * test_grants.c - budgets: caps, waiting in order, deadlines, dead children.
+ */
+#include "base/xmem.h"
+#include "master/grants.h"
+
+#include <bsd/string.h>
+#include <check.h>
+#include <strings.h>
+
+static struct conf conf = { .per_host_conn_cap = 10, .parse_concurrency = 2,
+	.db_conn_cap = 3 };
+
+/* Of conf.c; the test links little. */
+int64_t
+conf_host_cap(const struct conf *c, const char *host)
+{
+	return strcasecmp(host, "small.example") == 0 ? 1 :
+	    c->per_host_conn_cap;
+}
+
+/* The last answer of each child. */
+static enum { NOTHING, YES, NO } answers[100];
+static unsigned n_answers;
+
+static void
+on_answer(void *arg, uint32_t generation, const struct msg_grant *grant)
+{
+	(void)arg;
+	answers[generation] = grant->is_granted ? YES : NO;
+	n_answers++;
+}
+
+static struct grants *grants;
+
+static void
+setup(void)
+{
+	memset(answers, 0, sizeof(answers));
+	n_answers = 0;
+	grants = grants_new(&conf, on_answer, NULL);
+}
+
+static void
+teardown(void)
+{
+	grants_free(&grants);
+}
+
+static const struct uuid nobody;
+
+static int
+want(uint32_t generation, enum resource resource, const char *host,
+    bool is_idle, int64_t wait, const struct uuid *account, int64_t now)
+{
+	struct msg_want msg = { .want_id = 1, .resource = resource,
+		.is_idle = is_idle, .wait_msecs = wait };
+
+	strlcpy(msg.host, host, sizeof(msg.host));
+	return grants_want(grants, generation, account, &msg, now);
+}
+
+START_TEST(host_cap_holds_whatever_the_case_of_the_name)
+{
+	uint32_t g;
+
+	for (g = 0; g < 10; g++) {
+		want(g, RESOURCE_SOCKET, g % 2 ? "imap.example" :
+		    "IMAP.example", false, 0, &nobody, 0);
+		ck_assert_int_eq(answers[g], YES);
+	}
+	want(10, RESOURCE_SOCKET, "imap.example", false, 0, &nobody, 0);
+	ck_assert_int_eq(answers[10], NO);
+	want(11, RESOURCE_SOCKET, "other.example", false, 0, &nobody, 0);
+	ck_assert_int_eq(answers[11], YES);
+	ck_assert_uint_eq(grants_host_in_use(grants, "imap.example"), 10);
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_SOCKET), 11);
+}
+END_TEST
+
+/* R-CONN-2 */
+START_TEST(idle_never_takes_the_last_fifth)
+{
+	uint32_t g;
+
+	for (g = 0; g < 8; g++)
+		want(g, RESOURCE_SOCKET, "h", true, 0, &nobody, 0);
+	ck_assert_int_eq(answers[7], YES);
+	want(8, RESOURCE_SOCKET, "h", true, 0, &nobody, 0);
+	ck_assert_int_eq(answers[8], NO);
+	want(9, RESOURCE_SOCKET, "h", false, 0, &nobody, 0);
+	ck_assert_int_eq(answers[9], YES);
+	/* a host with one connection has none for IDLE */
+	want(10, RESOURCE_SOCKET, "small.example", true, 0, &nobody, 0);
+	ck_assert_int_eq(answers[10], NO);
+	want(11, RESOURCE_SOCKET, "small.example", false, 0, &nobody, 0);
+	ck_assert_int_eq(answers[11], YES);
+}
+END_TEST
+
+START_TEST(waiting_is_in_order_and_ends)
+{
+	want(1, RESOURCE_PARSE, "", false, 0, &nobody, 0);
+	want(2, RESOURCE_PARSE, "", false, 0, &nobody, 0);
+	want(3, RESOURCE_PARSE, "", false, 1000, &nobody, 0);
+	want(4, RESOURCE_PARSE, "", false, 5000, &nobody, 0);
+	want(5, RESOURCE_PARSE, "", false, 5000, &nobody, 0);
+	ck_assert_int_eq(answers[3], NOTHING);
+	ck_assert_int_eq(grants_expire(grants, 999), 1000);
+	ck_assert_int_eq(grants_expire(grants, 1000), 5000);
+	ck_assert_int_eq(answers[3], NO);
+	grants_give_back(grants, 1, 1, 1500);
+	ck_assert_int_eq(answers[4], YES);
+	ck_assert_int_eq(answers[5], NOTHING);
+	grants_give_back(grants, 2, 1, 6000); /* too late for 5 */
+	ck_assert_int_eq(answers[5], NO);
+	ck_assert_uint_eq(grants_waiting(grants), 0);
+}
+END_TEST
+
+START_TEST(an_idle_one_that_waits_stops_no_poll)
+{
+	uint32_t g;
+
+	for (g = 0; g < 8; g++)
+		want(g, RESOURCE_SOCKET, "h", true, 0, &nobody, 0);
+	want(20, RESOURCE_SOCKET, "h", true, 60000, &nobody, 0);
+	want(21, RESOURCE_SOCKET, "h", false, 60000, &nobody, 0);
+	ck_assert_int_eq(answers[20], NOTHING);
+	ck_assert_int_eq(answers[21], YES);
+	grants_drop(grants, 21, 10);
+	ck_assert_int_eq(answers[20], NOTHING);
+	grants_drop(grants, 3, 10);
+	ck_assert_int_eq(answers[20], YES);
+}
+END_TEST
+
+START_TEST(a_dead_child_leaves_nothing_behind)
+{
+	struct uuid a;
+
+	uuid_generate(&a);
+	want(1, RESOURCE_SOCKET, "h", false, 0, &a, 0);
+	want(2, RESOURCE_ACCOUNT, "", false, 0, &a, 0);
+	want(3, RESOURCE_ACCOUNT, "", false, 0, &a, 0);
+	want(4, RESOURCE_ACCOUNT, "", false, 9000, &a, 0);
+	ck_assert_int_eq(answers[4], NOTHING);
+	grants_drop(grants, 1, 0);
+	grants_drop(grants, 2, 0);
+	ck_assert_int_eq(answers[4], YES);
+	grants_drop(grants, 3, 0);
+	grants_drop(grants, 4, 0);
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_SOCKET), 0);
+	ck_assert_uint_eq(grants_host_in_use(grants, "h"), 0);
+}
+END_TEST
+
+START_TEST(one_database_session_is_kept_for_the_clerk)
+{
+	want(1, RESOURCE_DATABASE, "", false, 0, &nobody, 0);
+	want(2, RESOURCE_DATABASE, "", false, 0, &nobody, 0);
+	want(3, RESOURCE_DATABASE, "", false, 0, &nobody, 0);
+	ck_assert_int_eq(answers[2], YES);
+	ck_assert_int_eq(answers[3], NO);
+}
+END_TEST
+
+START_TEST(nonsense_is_refused)
+{
+	struct msg_want msg = { .resource = RESOURCE_PARSE,
+		.wait_msecs = INT64_MAX };
+	uint32_t i;
+	int result = 0;
+
+	want(1, RESOURCE_PARSE, "", false, 0, &nobody, 0);
+	ck_assert_int_eq(want(1, RESOURCE_PARSE, "", false, 0, &nobody, 0), -1);
+	for (i = 10; i < 1000 && result == 0; i++) {
+		msg.want_id = i;
+		result = grants_want(grants, 2, &nobody, &msg, 0);
+	}
+	ck_assert_int_eq(result, -1);
+	ck_assert_uint_le(grants_waiting(grants), 32);
+	grants_give_back(grants, 7, 7, 0);
+	/* nobody waits for ever */
+	grants_expire(grants, 600000);
+	ck_assert_uint_eq(grants_waiting(grants), 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("grants");
+	TCase *tc = tcase_create("grants");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, host_cap_holds_whatever_the_case_of_the_name);
+	tcase_add_test(tc, idle_never_takes_the_last_fifth);
+	tcase_add_test(tc, waiting_is_in_order_and_ends);
+	tcase_add_test(tc, an_idle_one_that_waits_stops_no_poll);
+	tcase_add_test(tc, a_dead_child_leaves_nothing_behind);
+	tcase_add_test(tc, one_database_session_is_kept_for_the_clerk);
+	tcase_add_test(tc, nonsense_is_refused);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

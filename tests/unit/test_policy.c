@@ -1,0 +1,197 @@
+/*
+ * test_policy.c - tiers, schedule, pauses: the pure decisions of the master.
+ */
+#include "ipc/messages.h"
+#include "master/policy.h"
+
+#include <check.h>
+
+#define NOW 1800000000
+#define HOUR 3600
+#define DAY 86400
+
+static const struct conf conf = {
+	.poll_warm = 180, .poll_cold = 900, .claim_interval = 10,
+	.tier_hot_activity_h = 24, .tier_cold_after_d = 3,
+	.backoff_first = 2, .backoff_max = 600, .auth_pause = 60,
+};
+
+START_TEST(tier_follows_session_mail_and_activity)
+{
+	static const struct {
+		struct tier_facts facts;
+		enum tier tier;
+	} rows[] = {
+		{ { .has_session = true }, TIER_HOT },
+		{ { .last_mail_secs = NOW - 23 * HOUR }, TIER_HOT },
+		{ { .last_mail_secs = NOW - 25 * HOUR }, TIER_WARM },
+		{ { .last_active_secs = NOW - 60 }, TIER_WARM },
+		{ { .last_active_secs = NOW - 3 * DAY - 1 }, TIER_COLD },
+		{ { .last_mail_secs = NOW - 4 * DAY }, TIER_COLD },
+		{ { .last_mail_secs = 0 }, TIER_COLD },
+		/* dated into the future by somebody */
+		{ { .last_mail_secs = NOW + 30 * DAY }, TIER_COLD },
+		{ { .last_mail_secs = NOW + 60 }, TIER_HOT },
+		{ { .has_session = true, .is_pinned = true,
+		      .pin = TIER_COLD }, TIER_COLD },
+	};
+	const char *rule;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		ck_assert_msg(policy_tier(&conf, &rows[i].facts, NOW, &rule) ==
+		    rows[i].tier, "row %zu: %s", i, rule);
+}
+END_TEST
+
+START_TEST(budget_never_degrades_a_session)
+{
+	struct hot_candidate c[] = {
+		{ 0, 10, false }, { 1, 1, true }, { 2, 30, false },
+		{ 3, 20, false }, { 4, 40, true },
+	};
+
+	ck_assert_uint_eq(policy_budget(c, 5, 3), 3);
+	ck_assert_uint_eq(c[0].index, 4);
+	ck_assert_uint_eq(c[1].index, 1);
+	ck_assert_uint_eq(c[2].index, 2);
+	ck_assert_uint_eq(policy_budget(c, 5, 1), 2);
+	ck_assert_uint_eq(policy_budget(c, 5, 0), 2);
+	ck_assert_uint_eq(policy_budget(c, 5, 100), 5);
+}
+END_TEST
+
+START_TEST(first_look_comes_soon_and_spread)
+{
+	struct schedule s;
+	uint32_t i;
+	int64_t sum = 0;
+
+	for (i = 0; i < 1000; i++) {
+		policy_start(&conf, TIER_WARM, 5000, i * 2654435761u, &s);
+		ck_assert_int_gt(s.full, 5000);
+		ck_assert_int_le(s.full, 15000);
+		ck_assert_int_le(s.near, 5000 + 180000);
+		ck_assert_int_le(s.far, 5000 + 900000);
+		sum += s.near - 5000;
+	}
+	ck_assert_int_gt(sum / 1000, 70000);
+	ck_assert_int_lt(sum / 1000, 110000);
+}
+END_TEST
+
+START_TEST(scope_depends_on_idling)
+{
+	struct schedule s = { .near = 100, .far = 200 };
+
+	ck_assert_uint_eq(policy_due(&s, true, 99), 0);
+	ck_assert_uint_eq(policy_due(&s, true, 100), SCOPE_SPECIAL);
+	ck_assert_uint_eq(policy_due(&s, false, 100),
+	    SCOPE_INBOX | SCOPE_SPECIAL);
+	ck_assert_uint_eq(policy_due(&s, true, 200),
+	    SCOPE_SPECIAL | SCOPE_OTHER | SCOPE_LIST);
+	s.full = 50;
+	ck_assert_uint_eq(policy_due(&s, true, 60), SCOPE_ALL);
+	ck_assert_int_eq(policy_next(&s), 50);
+}
+END_TEST
+
+START_TEST(hot_without_idle_is_polled_often)
+{
+	ck_assert_int_eq(policy_near_msecs(&conf, TIER_HOT, true), 180000);
+	ck_assert_int_eq(policy_near_msecs(&conf, TIER_HOT, false), 30000);
+	ck_assert_int_eq(policy_near_msecs(&conf, TIER_WARM, false), 180000);
+	ck_assert_int_eq(policy_near_msecs(&conf, TIER_COLD, false), 900000);
+}
+END_TEST
+
+START_TEST(pass_moves_what_it_covered_by_ten_percent_at_most)
+{
+	struct schedule s;
+	uint32_t i;
+
+	for (i = 0; i < 1000; i++) {
+		s = (struct schedule){ .near = 10, .far = 999999 };
+		policy_passed(&conf, TIER_WARM, false,
+		    SCOPE_INBOX | SCOPE_SPECIAL, 1000, i * 77777777u, &s);
+		ck_assert_int_ge(s.near, 1000 + 162000);
+		ck_assert_int_le(s.near, 1000 + 198000);
+		ck_assert_int_eq(s.far, 999999);
+	}
+}
+END_TEST
+
+START_TEST(warmer_tier_brings_the_next_poll_nearer)
+{
+	struct schedule s = { .near = 800000, .far = 900000 };
+
+	policy_adjust(&conf, TIER_WARM, false, 0, 12345, &s);
+	ck_assert_int_lt(s.near, 180000);
+	s.near = 50;
+	policy_adjust(&conf, TIER_COLD, false, 0, 12345, &s);
+	ck_assert_int_eq(s.near, 50);
+}
+END_TEST
+
+START_TEST(pause_doubles_and_obeys_the_server)
+{
+	int64_t one = policy_pause(&conf, ERR_NETWORK, 1, 0, 0);
+	int64_t many = policy_pause(&conf, ERR_NETWORK, 60, 0, 0);
+
+	ck_assert_int_ge(one, 1600);
+	ck_assert_int_le(one, 2400);
+	ck_assert_int_ge(many, 480000);
+	ck_assert_int_le(many, 720000);
+	ck_assert_int_ge(policy_pause(&conf, ERR_THROTTLED, 1, 3600, 0),
+	    3600000);
+	/* a server cannot ask for ever */
+	ck_assert_int_le(policy_pause(&conf, ERR_THROTTLED, 1, INT32_MAX, 0),
+	    (int64_t)DAY * 1000);
+	ck_assert_int_ge(policy_pause(&conf, ERR_AUTH, 1, 0, 0), 48000);
+	ck_assert_int_ge(policy_pause(&conf, ERR_CONFIG, 1, 0, 0), 480000);
+}
+END_TEST
+
+/* R-LIFE-6, whatever the pauses are set to. */
+START_TEST(never_three_logins_in_120_seconds)
+{
+	struct logins logins = { .at = { 0 } };
+	int64_t at[50], now = 1000;
+	size_t n = 0;
+
+	while (n < 50) {
+		if (now >= logins_next(&logins)) {
+			logins_note(&logins, now);
+			at[n++] = now;
+		}
+		now += 700;
+	}
+	for (n = 2; n < 50; n++)
+		ck_assert_int_ge(at[n] - at[n - 2], 120000);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *suite = suite_create("policy");
+	TCase *tc = tcase_create("policy");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(tc, tier_follows_session_mail_and_activity);
+	tcase_add_test(tc, budget_never_degrades_a_session);
+	tcase_add_test(tc, first_look_comes_soon_and_spread);
+	tcase_add_test(tc, scope_depends_on_idling);
+	tcase_add_test(tc, hot_without_idle_is_polled_often);
+	tcase_add_test(tc, pass_moves_what_it_covered_by_ten_percent_at_most);
+	tcase_add_test(tc, warmer_tier_brings_the_next_poll_nearer);
+	tcase_add_test(tc, pause_doubles_and_obeys_the_server);
+	tcase_add_test(tc, never_three_logins_in_120_seconds);
+	suite_add_tcase(suite, tc);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
