@@ -1,0 +1,318 @@
+/*
+ * cmd-account-show.c - account list and account show.
+ *
+ * Runs in: mailherdctl.  Blocks.
+ *
+ * The row comes from PostgreSQL, tier, owner and lease from Redis.  With
+ * Redis away the rest is still worth seeing.  `show` ends with what comes next
+ * and what a person can do, because that is why one asks.
+ */
+#include "ctl/commands.h"
+#include "ctl/follow.h"
+
+#include "base/xmem.h"
+
+#include <inttypes.h>
+
+/*
+ * What both commands read, in this order; then come the columns from Redis
+ * and, for show, those made up here.
+ */
+#define SQL_ACCOUNT                                                       \
+	"SELECT a.email, a.state, a.state_reason,"                        \
+	" extract(epoch FROM a.state_since)::bigint,"                     \
+	" (SELECT count(*) FROM mailboxes m WHERE m.account_id = a.id),"  \
+	" (SELECT coalesce(sum(m.messages), 0) FROM mailboxes m"          \
+	"  WHERE m.account_id = a.id),"                                   \
+	" extract(epoch FROM a.last_mail_at)::bigint,"                    \
+	" extract(epoch FROM a.last_sync_at)::bigint,"                    \
+	" extract(epoch FROM a.next_try_at)::bigint,"                     \
+	" coalesce(f.epoch, 0), a.last_error, a.id, a.user_id, u.email,"  \
+	" a.imap_host || ':' || a.imap_port || ' ' || a.imap_tls ||"      \
+	"  ', login ' || a.imap_login,"                                   \
+	" CASE WHEN a.smtp_host <> '' THEN a.smtp_host || ':' ||"         \
+	"  a.smtp_port || ' ' || a.smtp_tls || ', login ' ||"             \
+	"  a.smtp_login END"                                              \
+	" FROM accounts a JOIN users u ON u.id = a.user_id"               \
+	" LEFT JOIN account_fence f ON f.account_id = a.id"
+
+enum cell {
+	CELL_EMAIL, CELL_STATE, CELL_REASON, CELL_SINCE, CELL_MAILBOXES,
+	CELL_MESSAGES, CELL_LAST_MAIL, CELL_LAST_SYNC, CELL_NEXT_TRY,
+	CELL_EPOCH, CELL_LAST_ERROR, CELL_ID, CELL_USER_ID, CELL_USER,
+	CELL_IMAP, CELL_SMTP,
+	/* from Redis */
+	CELL_TIER, CELL_OWNER, CELL_TTL, CELL_CONNS,
+	/* made up */
+	CELL_NEXT,
+	N_CELLS
+};
+#define N_SQL_CELLS CELL_TIER
+
+static const struct column list_columns[] = {
+	[CELL_EMAIL] = { "email", NULL, COLUMN_TEXT, COLUMN_FLEX, 20 },
+	[CELL_STATE] = { "state", NULL, COLUMN_TEXT, 0, 0,
+	    tint_account_state },
+	[CELL_REASON] = { "state_reason", "REASON", COLUMN_TEXT,
+	    COLUMN_FLEX | COLUMN_DROP, 12, tint_error },
+	[CELL_SINCE] = { "state_since", "SINCE", COLUMN_AGE, COLUMN_DROP },
+	[CELL_MAILBOXES] = { "mailboxes", NULL, COLUMN_NUMBER,
+	    COLUMN_JSON_ONLY },
+	[CELL_MESSAGES] = { "messages", NULL, COLUMN_NUMBER },
+	[CELL_LAST_MAIL] = { "last_mail_at", "MAIL", COLUMN_AGE },
+	[CELL_LAST_SYNC] = { "last_sync_at", "SYNC", COLUMN_AGE },
+	[CELL_NEXT_TRY] = { "next_try", NULL, COLUMN_TIME, COLUMN_JSON_ONLY },
+	[CELL_EPOCH] = { "lease_epoch", NULL, COLUMN_NUMBER,
+	    COLUMN_JSON_ONLY },
+	[CELL_LAST_ERROR] = { "last_error", NULL, COLUMN_TEXT,
+	    COLUMN_JSON_ONLY },
+	[CELL_ID] = { "id", "ID", COLUMN_TEXT, COLUMN_DROP },
+	[CELL_USER_ID] = { "user_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
+	[CELL_USER] = { "user", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
+	[CELL_IMAP] = { "imap", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
+	[CELL_SMTP] = { "smtp", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
+	[CELL_TIER] = { "tier", NULL, COLUMN_TEXT, 0, 0, tint_tier },
+	[CELL_OWNER] = { "owner", NULL, COLUMN_TEXT,
+	    COLUMN_FLEX | COLUMN_DROP, 12 },
+	[CELL_TTL] = { "lease_ttl", NULL, COLUMN_NUMBER, COLUMN_JSON_ONLY },
+	[CELL_CONNS] = { "connections", NULL, COLUMN_NUMBER,
+	    COLUMN_JSON_ONLY },
+};
+
+static const struct column show_columns[] = {
+	[CELL_EMAIL] = { "email", "Account", COLUMN_TEXT },
+	[CELL_STATE] = { "state", "State", COLUMN_TEXT, 0, 0,
+	    tint_account_state },
+	[CELL_REASON] = { "state_reason", "Reason", COLUMN_TEXT,
+	    COLUMN_IF_SET, 0, tint_error },
+	[CELL_SINCE] = { "state_since", "Since", COLUMN_TIME },
+	[CELL_MAILBOXES] = { "mailboxes", "Folders", COLUMN_NUMBER },
+	[CELL_MESSAGES] = { "messages", "Messages", COLUMN_NUMBER },
+	[CELL_LAST_MAIL] = { "last_mail_at", "Last mail", COLUMN_TIME },
+	[CELL_LAST_SYNC] = { "last_sync_at", "Last sync", COLUMN_TIME },
+	[CELL_NEXT_TRY] = { "next_try", "Next try", COLUMN_TIME,
+	    COLUMN_IF_SET },
+	[CELL_EPOCH] = { "lease_epoch", "Epoch", COLUMN_NUMBER },
+	[CELL_LAST_ERROR] = { "last_error", "Last error", COLUMN_TEXT,
+	    COLUMN_IF_SET, 0, tint_error },
+	[CELL_ID] = { "id", "ID", COLUMN_TEXT },
+	[CELL_USER_ID] = { "user_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
+	[CELL_USER] = { "user", "User", COLUMN_TEXT },
+	[CELL_IMAP] = { "imap", "IMAP", COLUMN_TEXT },
+	[CELL_SMTP] = { "smtp", "SMTP", COLUMN_TEXT, COLUMN_IF_SET },
+	[CELL_TIER] = { "tier", "Tier", COLUMN_TEXT, 0, 0, tint_tier },
+	[CELL_OWNER] = { "owner", "Owner", COLUMN_TEXT },
+	[CELL_TTL] = { "lease_ttl", "Lease", COLUMN_SPAN, COLUMN_IF_SET },
+	[CELL_CONNS] = { "connections", "Connections", COLUMN_NUMBER },
+	[CELL_NEXT] = { "next", "Next", COLUMN_TEXT, COLUMN_IF_SET },
+};
+
+/* --- from Redis ------------------------------------------------------------------- */
+
+/* Views of all rows' accounts; NULL with a note when Redis is away. */
+static struct lease_view *
+load_views(struct ctl *ctl, const struct store_rows *rows)
+{
+	struct lease_view *views;
+	struct err err = ERR_INIT;
+	struct uuid *ids;
+
+	views = ARENA_ARRAY(ctl->arena, struct lease_view, rows->n_rows + 1);
+	ids = ARENA_ARRAY(ctl->arena, struct uuid, rows->n_rows + 1);
+	for (size_t r = 0; r < rows->n_rows; r++)
+		uuid_parse(ROWS_CELL(rows, r, CELL_ID), &ids[r]);
+	if (ctl_redis(ctl, &err) == 0 &&
+	    lease_client_views(ctl->redis, ids, rows->n_rows, ctl->arena,
+	    views, &err) == 0)
+		return views;
+	ctl_note("%s (tier, owner and lease are not known)", err.text);
+	return NULL;
+}
+
+static void
+fill_lease_cells(struct ctl *ctl, const struct lease_view *view,
+    const char **cells)
+{
+	cells[CELL_TIER] = view->tier;
+	cells[CELL_OWNER] = view->owner;
+	cells[CELL_CONNS] = arena_printf(ctl->arena, "%" PRId64, view->conns);
+	if (view->ttl_secs >= 0)
+		cells[CELL_TTL] = arena_printf(ctl->arena, "%" PRId64,
+		    view->ttl_secs);
+}
+
+/* --- list ---------------------------------------------------------------------------- */
+
+static int
+print_list(struct ctl *ctl, const struct store_rows *rows)
+{
+	const char *cells[N_CELLS];
+	struct lease_view *views = NULL;
+	struct table *t;
+
+	if (rows->n_rows > 0)
+		views = load_views(ctl, rows);
+	t = table_new(list_columns, N_COLUMNS(list_columns), ctl->is_json);
+	for (size_t r = 0; r < rows->n_rows; r++) {
+		memset(cells, 0, sizeof(cells));
+		memcpy(cells, &ROWS_CELL(rows, r, 0),
+		    N_SQL_CELLS * sizeof(*cells));
+		if (views != NULL)
+			fill_lease_cells(ctl, &views[r], cells);
+		table_add(t, cells);
+	}
+	table_print(t, "no accounts (mailherdctl account add)");
+	table_free(&t);
+	return 0;
+}
+
+int
+cmd_account_list(struct ctl *ctl, const struct args *args, struct err *err)
+{
+	const char *user = args_value(args, "user");
+	const char *state = args_value(args, "state");
+	const char *params[] = { NULL, state };
+	char text[UUID_TEXT_SIZE];
+	enum account_state ignored;
+	struct store_rows *rows;
+	struct uuid id;
+
+	if (state != NULL && account_state_parse(state, &ignored) == -1)
+		return err_set(err, ERR_PERMANENT, "--state %s: no such state "
+		    "(new, bootstrapping, live, disabled, error, deleted)",
+		    state);
+	if (user != NULL) {
+		if (store_user_find(ctl->store, user, &id, err) == -1)
+			return -1;
+		params[0] = uuid_format(&id, text);
+	}
+	if (ctl_query(ctl, SQL_ACCOUNT
+	    " WHERE ($1::uuid IS NULL OR a.user_id = $1::uuid)"
+	    " AND (CASE WHEN $2::text IS NULL THEN a.state <> 'deleted'"
+	    "  ELSE a.state = $2 END)"
+	    " ORDER BY lower(a.email), a.id", params, 2, &rows, err) == -1)
+		return -1;
+	return print_list(ctl, rows);
+}
+
+/* --- show: what comes next -------------------------------------------------------------- */
+
+/* The account's newest job that is not done. */
+static const char *
+describe_job(struct ctl *ctl, const char *id)
+{
+	const char *params[] = { id };
+	struct store_rows *rows;
+	struct err err = ERR_INIT;
+
+	if (ctl_query(ctl, "SELECT CASE state"
+	    " WHEN 'running' THEN kind || ' runs at ' || coalesce(owner, '?')"
+	    " WHEN 'queued' THEN kind || CASE WHEN run_at > now()"
+	    "  THEN ' is tried again in ' ||"
+	    "  ceil(extract(epoch FROM run_at - now()))::bigint || ' s'"
+	    "  ELSE ' waits for a jobs worker' END"
+	    " ELSE kind || ' gave up: ' || last_error ||"
+	    "  ' (mailherdctl job retry ' || id || ')' END"
+	    " FROM jobs WHERE account_id = $1::uuid AND state <> 'done'"
+	    " AND kind = 'sync_bootstrap_account'"
+	    " ORDER BY created_at DESC LIMIT 1", params, 1, &rows, &err) ==
+	    -1 || rows->n_rows == 0)
+		return NULL;
+	return ROWS_CELL(rows, 0, 0);
+}
+
+static const char *
+next_when_live(struct ctl *ctl, const struct lease_view *view,
+    const char *const *cells)
+{
+	const struct conf *conf = ctl->conf;
+
+	if (view == NULL)
+		return NULL;
+	if (view->owner == NULL)
+		return arena_printf(ctl->arena, "claimed within %lld s by a "
+		    "sync worker with room (mailherdctl workers)",
+		    (long long)(conf->claim_interval + conf->claim_jitter));
+	if (cells[CELL_NEXT_TRY] != NULL)
+		return "tried again at the time above";
+	if (view->tier != NULL && strcmp(view->tier, "hot") == 0)
+		return arena_printf(ctl->arena, "new mail is told by the "
+		    "server at once (IDLE); other folders each %lld s",
+		    (long long)conf->poll_warm);
+	return arena_printf(ctl->arena, "polled each %lld s",
+	    (long long)(view->tier != NULL && strcmp(view->tier, "cold") == 0
+	    ? conf->poll_cold : conf->poll_warm));
+}
+
+static const char *
+describe_next(struct ctl *ctl, const struct lease_view *view,
+    const char *const *cells)
+{
+	const char *email = cells[CELL_EMAIL], *job;
+	enum account_state state;
+
+	if (account_state_parse(cells[CELL_STATE], &state) == -1)
+		return NULL;
+	switch (state) {
+	case ACCOUNT_NEW:
+	case ACCOUNT_BOOTSTRAPPING:
+		job = describe_job(ctl, cells[CELL_ID]);
+		return job != NULL ? job : "no backfill job (start one: "
+		    "mailherdctl account disable, then enable)";
+	case ACCOUNT_LIVE:
+		return next_when_live(ctl, view, cells);
+	case ACCOUNT_DISABLED:
+		return arena_printf(ctl->arena, "nothing, until: mailherdctl "
+		    "account enable %s", email);
+	case ACCOUNT_ERROR:
+		return arena_printf(ctl->arena, "nothing, until: mailherdctl "
+		    "account set %s --password, or account enable", email);
+	case ACCOUNT_DELETED:
+		return "its rows and mail are being removed";
+	}
+	return NULL;
+}
+
+/* --- show -------------------------------------------------------------------------------- */
+
+static int
+show(struct ctl *ctl, const struct uuid *id, struct err *err)
+{
+	char text[UUID_TEXT_SIZE];
+	const char *params[] = { uuid_format(id, text) };
+	const char *cells[N_CELLS] = { NULL };
+	struct lease_view *views;
+	struct store_rows *rows;
+	struct table *t;
+
+	if (ctl_query(ctl, SQL_ACCOUNT " WHERE a.id = $1::uuid", params, 1,
+	    &rows, err) == -1)
+		return -1;
+	if (rows->n_rows == 0)
+		return err_set(err, ERR_GONE, "no account %s", text);
+	memcpy(cells, rows->cells, N_SQL_CELLS * sizeof(*cells));
+	views = load_views(ctl, rows);
+	if (views != NULL)
+		fill_lease_cells(ctl, &views[0], cells);
+	cells[CELL_NEXT] = describe_next(ctl, views, cells);
+	t = table_new(show_columns, N_COLUMNS(show_columns), ctl->is_json);
+	table_add(t, cells);
+	table_print_record(t);
+	table_free(&t);
+	return 0;
+}
+
+int
+cmd_account_show(struct ctl *ctl, const struct args *args, struct err *err)
+{
+	struct uuid id;
+	int rc = 0;
+
+	if (ctl_account(ctl, args->words[0], &id, err) == -1)
+		return -1;
+	if (args_has(args, "watch"))
+		rc = follow_backfill(ctl, &id, err);
+	if (rc == -1 || show(ctl, &id, err) == -1)
+		return -1;
+	return rc;
+}

@@ -1,0 +1,372 @@
+/*
+ * follow.c - progress of a backfill, for `account show -w`.
+ *
+ * Runs in: mailherdctl.  Blocks.
+ *
+ * The tables say what is done; sync.progress events say it sooner and name the
+ * folder, and wake us.  Without Redis we look into the tables each second,
+ * which is all the difference.
+ */
+#include "ctl/follow.h"
+
+#include "base/clock.h"
+#include "base/xmem.h"
+#include "lease/events.h"
+
+#include <bsd/string.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sysexits.h>
+
+#define REDRAW_MSECS 250   /* on a terminal */
+#define LOOK_MSECS 1000	   /* at the tables, and for -j */
+#define LINE_MSECS 5000	   /* to a file or pipe */
+
+struct folder_progress {
+	char path[MSG_TEXT_SIZE];
+	int64_t done, total; /* by tables or events, whichever is more */
+};
+
+struct follow {
+	struct ctl *ctl;
+	char id[UUID_TEXT_SIZE];
+	struct uuid account_id;
+	struct lease_client *events; /* NULL: no Redis */
+	struct folder_progress *folders;
+	size_t n_folders, cap;
+	char state[32];
+	char mailbox[MSG_TEXT_SIZE]; /* of the last event */
+	int64_t done, total;
+	struct rate rate;
+	int64_t started_msecs, looked_msecs, printed_msecs;
+	bool is_drawn; /* a line without line end stands on the terminal */
+};
+
+/* --- arithmetic ------------------------------------------------------------------ */
+
+void
+rate_note(struct rate *rate, int64_t now_msecs, int64_t done)
+{
+	size_t last = (rate->next + RATE_SAMPLES - 1) % RATE_SAMPLES;
+
+	/* Samples half a second apart: the window is about 8 s. */
+	if (rate->n > 0 && now_msecs - rate->at_msecs[last] < 500)
+		return;
+	rate->at_msecs[rate->next] = now_msecs;
+	rate->done[rate->next] = done;
+	rate->next = (rate->next + 1) % RATE_SAMPLES;
+	if (rate->n < RATE_SAMPLES)
+		rate->n++;
+}
+
+double
+rate_per_second(const struct rate *rate)
+{
+	size_t last = (rate->next + RATE_SAMPLES - 1) % RATE_SAMPLES;
+	size_t first = rate->n < RATE_SAMPLES ? 0 : rate->next;
+	int64_t msecs, done;
+
+	if (rate->n < 2)
+		return 0;
+	msecs = rate->at_msecs[last] - rate->at_msecs[first];
+	done = rate->done[last] - rate->done[first];
+	return msecs > 0 && done > 0 ? (double)done * 1000 / (double)msecs : 0;
+}
+
+void
+progress_bar(struct buf *out, int64_t done, int64_t total, size_t width)
+{
+	size_t full = 0;
+
+	if (total > 0)
+		full = (size_t)((double)done / (double)total * (double)width);
+	if (full > width)
+		full = width;
+	buf_adds(out, display_tint(TINT_GOOD));
+	for (size_t i = 0; i < full; i++)
+		buf_adds(out, "\xe2\x94\x81"); /* heavy line */
+	buf_adds(out, display_plain());
+	buf_adds(out, display_tint(TINT_DIM));
+	for (size_t i = full; i < width; i++)
+		buf_adds(out, "\xe2\x94\x80"); /* light line */
+	buf_adds(out, display_plain());
+}
+
+/* --- what is known ---------------------------------------------------------------- */
+
+static struct folder_progress *
+folder_of(struct follow *f, const char *path)
+{
+	struct folder_progress *folder;
+
+	for (size_t i = 0; i < f->n_folders; i++)
+		if (strcmp(f->folders[i].path, path) == 0)
+			return &f->folders[i];
+	GROW(f->folders, f->n_folders, f->cap);
+	folder = &f->folders[f->n_folders++];
+	*folder = (struct folder_progress){ .done = 0 };
+	strlcpy(folder->path, path, sizeof(folder->path));
+	return folder;
+}
+
+static void
+note_folder(struct follow *f, const char *path, int64_t done, int64_t total)
+{
+	struct folder_progress *folder = folder_of(f, path);
+
+	if (done > folder->done)
+		folder->done = done;
+	if (total > folder->total)
+		folder->total = total;
+	if (folder->done > folder->total)
+		folder->total = folder->done;
+}
+
+static void
+sum_up(struct follow *f)
+{
+	f->done = f->total = 0;
+	for (size_t i = 0; i < f->n_folders; i++) {
+		f->done += f->folders[i].done;
+		f->total += f->folders[i].total;
+	}
+	rate_note(&f->rate, clock_mono_msecs(), f->done);
+}
+
+static int
+look(struct follow *f, struct err *err)
+{
+	const char *params[] = { f->id };
+	struct arena *arena = arena_new("look");
+	struct store_rows *rows;
+	int rc = 0;
+
+	if (store_query(f->ctl->store, arena,
+	    "SELECT a.state, m.path, m.messages,"
+	    " greatest(m.server_messages, m.messages)"
+	    " FROM accounts a LEFT JOIN mailboxes m ON m.account_id = a.id"
+	    " WHERE a.id = $1::uuid", params, 1, &rows, err) == -1) {
+		rc = -1;
+	} else if (rows->n_rows == 0) {
+		strlcpy(f->state, "deleted", sizeof(f->state));
+	} else {
+		strlcpy(f->state, ROWS_CELL(rows, 0, 0), sizeof(f->state));
+		for (size_t r = 0; r < rows->n_rows; r++)
+			if (ROWS_CELL(rows, r, 1) != NULL)
+				note_folder(f, ROWS_CELL(rows, r, 1),
+				    strtoll(ROWS_CELL(rows, r, 2), NULL, 10),
+				    strtoll(ROWS_CELL(rows, r, 3), NULL, 10));
+		sum_up(f);
+	}
+	f->looked_msecs = clock_mono_msecs();
+	arena_free(&arena);
+	return rc;
+}
+
+/* --- events ------------------------------------------------------------------------ */
+
+static void
+open_events(struct follow *f)
+{
+	static const char *const names[] = { "sync.progress",
+		"account.state_changed" };
+	struct err err = ERR_INIT;
+
+	if (lease_client_open(&f->events, f->ctl->conf, &err) == -1 ||
+	    lease_client_subscribe(f->events, names, N_COLUMNS(names), &err) ==
+	    -1)
+		ctl_note("%s (following through the tables)", err.text);
+}
+
+/* Sets *changed_r when the account's state has changed. */
+static void
+take_event(struct follow *f, const char *message, bool *changed_r)
+{
+	struct err ignored = ERR_INIT;
+	struct msg_event event;
+
+	if (event_parse(message, strlen(message), &event, &ignored) == -1 ||
+	    !uuid_is_equal(&event.account_id, &f->account_id))
+		return;
+	if (event.event != EVENT_PROGRESS) {
+		*changed_r = true;
+		return;
+	}
+	strlcpy(f->mailbox, event.name, sizeof(f->mailbox));
+	note_folder(f, event.name, event.done, event.total);
+}
+
+/* Waits at most `msecs`, less when an event of interest comes. */
+static void
+wait_a_little(struct follow *f, int64_t msecs)
+{
+	int64_t until = clock_mono_msecs() + msecs;
+	struct err err = ERR_INIT;
+	bool changed = false;
+
+	while (!changed && clock_mono_msecs() < until) {
+		struct arena *arena = arena_new("event");
+		const char *message = NULL;
+
+		if (f->events == NULL) {
+			poll(NULL, 0, (int)(until - clock_mono_msecs()));
+		} else if (lease_client_next(f->events,
+		    until - clock_mono_msecs(), arena, &message, &err) == -1) {
+			lease_client_close(&f->events);
+			ctl_note("%s (following through the tables)",
+			    err.text);
+		}
+		if (message != NULL)
+			take_event(f, message, &changed);
+		arena_free(&arena);
+	}
+	if (changed)
+		f->looked_msecs = 0;
+	sum_up(f);
+}
+
+/* --- printing ------------------------------------------------------------------------ */
+
+/* "12,345 / 20,000  61 %  6,120 msg/s  1 s left" */
+static void
+add_figures(struct buf *out, const struct follow *f)
+{
+	char done[32], total[32], rate[32], left[32];
+	double per_second = rate_per_second(&f->rate);
+
+	if (f->total == 0) {
+		buf_adds(out, "looking for folders");
+		return;
+	}
+	buf_addf(out, "%s / %s  %d %%",
+	    format_count(done, sizeof(done), (uint64_t)f->done),
+	    format_count(total, sizeof(total), (uint64_t)f->total),
+	    (int)(f->done * 100 / f->total));
+	if (per_second <= 0)
+		return;
+	buf_addf(out, "  %s msg/s", format_count(rate, sizeof(rate),
+	    (uint64_t)(per_second + 0.5)));
+	if (f->done < f->total)
+		buf_addf(out, "  %s left", clock_format_span(left,
+		    sizeof(left), (int64_t)((double)(f->total - f->done) /
+		    per_second) + 1));
+}
+
+static void
+draw(struct follow *f)
+{
+	struct buf figures = BUF_INIT, line = BUF_INIT, name = BUF_INIT;
+	size_t columns = display_columns(), bar, used;
+
+	add_figures(&figures, f);
+	if (*f->mailbox != '\0') {
+		display_clean(&name, f->mailbox);
+		buf_adds(&figures, "  ");
+		display_cut(&figures, buf_str(&name), 20);
+	}
+	used = display_width(buf_str(&figures)) + 3;
+	bar = columns > used + 10 ? columns - used : 10;
+	progress_bar(&line, f->done, f->total, bar < 40 ? bar : 40);
+	buf_addf(&line, "  %s", buf_str(&figures));
+	printf("\r\033[K%s", line.data);
+	fflush(stdout);
+	f->is_drawn = true;
+	buf_release(&figures);
+	buf_release(&line);
+	buf_release(&name);
+}
+
+static void
+print_json(struct follow *f)
+{
+	double per_second = rate_per_second(&f->rate);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}",
+	    "account_id", f->id, "state", f->state, "mailbox", f->mailbox,
+	    "done", (json_int_t)f->done, "total", (json_int_t)f->total,
+	    "per_second", per_second);
+
+	json_object_set_new(o, "seconds_left", per_second > 0
+	    ? json_integer((json_int_t)((double)(f->total - f->done) /
+	    per_second)) : json_null());
+	ctl_print_json(o);
+	fflush(stdout);
+}
+
+static void
+print_line(struct follow *f)
+{
+	struct buf figures = BUF_INIT;
+
+	add_figures(&figures, f);
+	printf("%s  %s\n", f->state, figures.data);
+	fflush(stdout);
+	buf_release(&figures);
+}
+
+static void
+print_progress(struct follow *f)
+{
+	int64_t now = clock_mono_msecs();
+	bool is_terminal = display_is_terminal();
+	int64_t pause = f->ctl->is_json ? LOOK_MSECS
+	    : is_terminal ? 0 : LINE_MSECS;
+
+	if (f->printed_msecs != 0 && now - f->printed_msecs < pause)
+		return;
+	if (f->ctl->is_json)
+		print_json(f);
+	else if (is_terminal)
+		draw(f);
+	else
+		print_line(f);
+	f->printed_msecs = now;
+}
+
+/* --- the loop ------------------------------------------------------------------------- */
+
+static bool
+is_running(const struct follow *f)
+{
+	return strcmp(f->state, "new") == 0 ||
+	    strcmp(f->state, "bootstrapping") == 0;
+}
+
+static void
+print_end(struct follow *f)
+{
+	char count[32], span[32];
+	int64_t secs = (clock_mono_msecs() - f->started_msecs) / 1000;
+
+	if (f->is_drawn)
+		fputs("\r\033[K", stdout);
+	if (f->ctl->is_json || f->printed_msecs == 0)
+		return;
+	printf("%s: %s messages, watched for %s\n\n", f->state,
+	    format_count(count, sizeof(count), (uint64_t)f->done),
+	    clock_format_span(span, sizeof(span), secs));
+}
+
+int
+follow_backfill(struct ctl *ctl, const struct uuid *id, struct err *err)
+{
+	struct follow f = { .ctl = ctl, .account_id = *id };
+	int rc = 0;
+
+	uuid_format(id, f.id);
+	f.started_msecs = clock_mono_msecs();
+	/* Subscribe first: what happens between the two is not lost. */
+	open_events(&f);
+	while ((rc = look(&f, err)) == 0 && is_running(&f)) {
+		do {
+			print_progress(&f);
+			wait_a_little(&f, REDRAW_MSECS);
+		} while (f.looked_msecs != 0 && clock_mono_msecs() -
+		    f.looked_msecs < LOOK_MSECS);
+	}
+	print_end(&f);
+	lease_client_close(&f.events);
+	free(f.folders);
+	if (rc == 0 && strcmp(f.state, "live") != 0)
+		rc = EX_UNAVAILABLE;
+	return rc;
+}
