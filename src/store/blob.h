@@ -26,11 +26,18 @@ struct blob_writer;
 int blob_writer_new(struct blob_writer **w_r, const char *dir,
     struct err *err);
 void blob_writer_free(struct blob_writer **w);
+/* zstd level for what is put from now on, where it saves more than a tenth;
+ * 0, the preset, stores as is.  See blob.c for what it costs. */
+void blob_writer_compress(struct blob_writer *w, int level);
 
-/* Appends; durable only after blob_flush.  Fills `ref_r`. */
+/*
+ * Appends; durable only after blob_flush.  Fills `ref_r`.  A failed put leaves
+ * what was put before as it was.
+ */
 int blob_put(struct blob_writer *w, const void *bytes, size_t len,
     struct blob_ref *ref_r, struct err *err);
-/* One fdatasync for everything put since the last flush. */
+/* One fdatasync for everything put since the last flush; then the segment is
+ * anybody's.  After an error nothing of the batch may be referred to. */
 int blob_flush(struct blob_writer *w, struct err *err);
 /* Gives the segment back to other writers (before idling). */
 void blob_rest(struct blob_writer *w);
@@ -52,12 +59,53 @@ int blob_stream_finish(struct blob_stream **s, struct blob_ref *ref_r,
 void blob_stream_abort(struct blob_stream **s);
 
 /*
- * Reads a whole blob in pieces and checks its digest on the way:
- * `on_bytes` returning -1 stops.  ERR_GONE when it is not there, ERR_STORAGE
- * when it is damaged.
+ * Reads a whole blob in pieces and checks its digest on the way, so that
+ * damage may be found after bytes were handed out.  `on_bytes` returning -1
+ * stops; err is its business then.  ERR_GONE when it is not there: the garbage
+ * collection may have moved it, look at the row again.  ERR_STORAGE when it is
+ * damaged.
  */
 int blob_read(const char *dir, const struct blob_ref *ref,
     int (*on_bytes)(void *arg, const void *bytes, size_t len), void *arg,
     struct err *err);
+
+/* --- upkeep (mailherdctl blob) ------------------------------------------------ */
+
+enum blob_state {
+	BLOB_GOOD,
+	BLOB_DAMAGED, /* a record whose content does not match its digest */
+	BLOB_DEAD,    /* bytes of no record: the rest of a torn write */
+};
+
+struct blob_found {
+	enum blob_state state;
+	struct blob_ref ref; /* BLOB_DEAD: only segment and offset */
+	uint64_t bytes;	     /* on disk, header included */
+	const char *what;    /* what is wrong, "" when good */
+};
+
+/* Walks everything that is stored, segment by segment, then files of their
+ * own, and checks each digest.  on_found returning -1 stops (err is its
+ * business).  What is appended meanwhile may be missed. */
+int blob_walk(const char *dir,
+    int (*on_found)(void *arg, const struct blob_found *found), void *arg,
+    struct err *err);
+
+struct store;
+struct blob_gc_result {
+	unsigned segments_seen, segments_removed, files_removed;
+	uint64_t bytes_moved, bytes_freed;
+	unsigned damaged; /* live records that could not be copied: kept */
+};
+/*
+ * Copies the live records out of segments with at least `min_dead_percent`
+ * dead bytes and removes those segments; removes files of their own that no
+ * row names and what killed writers left in tmp.  Touches nothing that was
+ * written less than `min_age_secs` ago: its row may not be committed yet.
+ * May run beside everything else, and be killed at any time.
+ */
+#define BLOB_GC_MIN_AGE_SECS 3600
+int blob_gc(struct store *store, const char *dir, unsigned min_dead_percent,
+    int64_t min_age_secs, struct blob_gc_result *result_r, struct err *err);
 
 #endif
