@@ -54,7 +54,7 @@ CREATE TABLE accounts (
 	secret          bytea,
 	last_mail_at    timestamptz,
 	last_sync_at    timestamptz,
-	last_active_at  timestamptz,
+	bootstrapped_at timestamptz,  -- first became live
 	last_error      text NOT NULL DEFAULT '',
 	auth_failures   integer NOT NULL DEFAULT 0,
 	next_try_at     timestamptz,

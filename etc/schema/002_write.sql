@@ -14,15 +14,18 @@
 
 -- Moves the cursor of a folder; cur = {uidvalidity, uidnext, highestmodseq,
 -- backfill_below, server_messages, flag_scan_uid} or NULL to leave it.
--- delta: by how much the number of live rows changed.
+-- delta: by how much the number of live rows changed; returns what it is now.
 CREATE FUNCTION mailbox_advance(acc uuid, box bigint, gen bigint,
-    cur bigint[], delta bigint) RETURNS void
+    cur bigint[], delta bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
+DECLARE
+	stored bigint;
 BEGIN
 	IF cur IS NULL THEN
 		UPDATE mailbox SET messages = messages + delta
 		WHERE id = box AND account_id = acc AND generation = gen
-		    AND deleted_at IS NULL;
+		    AND deleted_at IS NULL
+		RETURNING messages INTO stored;
 	ELSE
 		UPDATE mailbox SET messages = messages + delta,
 		    generation = generation + 1,
@@ -31,10 +34,11 @@ BEGIN
 		    server_messages = cur[5], flag_scan_uid = cur[6],
 		    last_poll_at = now()
 		WHERE id = box AND account_id = acc AND generation = gen
-		    AND deleted_at IS NULL;
+		    AND deleted_at IS NULL
+		RETURNING messages INTO stored;
 	END IF;
 	IF FOUND THEN
-		RETURN;
+		RETURN stored;
 	END IF;
 	IF EXISTS (SELECT FROM mailbox WHERE id = box AND account_id = acc
 	    AND deleted_at IS NULL) THEN
@@ -259,6 +263,7 @@ END $$;
 -- --- a batch of new messages ------------------------------------------------
 
 CREATE FUNCTION ingest(acc uuid, box bigint, gen bigint, cur bigint[],
+    n_comp integer,
     m_uid bigint[], m_flags integer[], m_keywords text[], m_modseq bigint[],
     m_size bigint[], m_internal timestamptz[], m_sent timestamptz[],
     m_mid bigint[], m_message_id text[], m_in_reply_to text[],
@@ -271,10 +276,11 @@ CREATE FUNCTION ingest(acc uuid, box bigint, gen bigint, cur bigint[],
     b_digest bytea[], b_segment integer[], b_offset bigint[],
     b_codec smallint[], b_stored bigint[], b_size bigint[],
     b_copies integer[],
-    n_comp integer, r_mid bigint[], r_comp integer[],
+    r_mid bigint[], r_comp integer[],
     a_row integer[], a_ordinal integer[], a_size bigint[],
     a_inline boolean[], a_type text[], a_filename text[], a_cid text[],
-    OUT created bigint[], OUT updated bigint[], OUT newest bigint)
+    OUT created bigint[], OUT updated bigint[], OUT newest bigint,
+    OUT stored bigint)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
 	n integer := cardinality(m_uid);
@@ -454,7 +460,7 @@ BEGIN
 		delta := delta + cardinality(todo);
 	END IF;
 	created := coalesce(created, '{}');
-	PERFORM mailbox_advance(acc, box, gen, cur, delta);
+	stored := mailbox_advance(acc, box, gen, cur, delta);
 END $$;
 
 -- --- changes of what is there -----------------------------------------------
@@ -464,7 +470,7 @@ END $$;
 CREATE FUNCTION apply_changes(acc uuid, box bigint, gen bigint,
     cur bigint[], f_uid bigint[], f_flags integer[], f_keywords text[],
     f_modseq bigint[], vanished bigint[],
-    OUT updated bigint[], OUT deleted bigint[])
+    OUT updated bigint[], OUT deleted bigint[], OUT stored bigint)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
 	has_pending boolean := false;
@@ -541,7 +547,7 @@ BEGIN
 	END IF;
 	updated := coalesce(updated, '{}');
 	deleted := coalesce(deleted, '{}');
-	PERFORM mailbox_advance(acc, box, gen, cur, delta);
+	stored := mailbox_advance(acc, box, gen, cur, delta);
 END $$;
 
 -- UIDVALIDITY changed (R-SYNC-6).  Deleted rows lose their UID as well: it
@@ -562,7 +568,7 @@ END $$;
 CREATE FUNCTION recognise(acc uuid, box bigint, gen bigint, p_uid bigint[],
     p_flags integer[], p_keywords text[], p_modseq bigint[], p_size bigint[],
     p_internal timestamptz[], p_mid bigint[],
-    OUT recognised integer[], OUT updated bigint[])
+    OUT recognised integer[], OUT updated bigint[], OUT stored bigint)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
 	delta bigint := 0;
@@ -610,7 +616,7 @@ BEGIN
 	WHERE s.deleted_at IS NULL;
 	recognised := coalesce(recognised, '{}');
 	updated := coalesce(updated, '{}');
-	PERFORM mailbox_advance(acc, box, gen, NULL, delta);
+	stored := mailbox_advance(acc, box, gen, NULL, delta);
 END $$;
 
 -- The remapping is complete: what was not found again is deleted.
@@ -656,6 +662,38 @@ LANGUAGE sql AS $$
 	UPDATE mailbox SET missing_since = NULL
 	WHERE id = box AND account_id = acc
 $$;
+
+-- Listed (again), perhaps with another role.
+CREATE FUNCTION mailbox_update(acc uuid, box bigint, delimiter_ text,
+    role_ text, is_selectable_ boolean) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE mailbox SET delimiter = delimiter_, role = nullif(role_, ''),
+	    is_selectable = is_selectable_
+	WHERE id = box AND account_id = acc AND deleted_at IS NULL;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'folder % no longer exists', box
+		    USING ERRCODE = 'MH002';
+	END IF;
+	PERFORM mailbox_present(acc, box);
+END $$;
+
+-- Another name.  Whether the UIDs are still the same nobody says: the rows
+-- are found again as after a change of UIDVALIDITY.
+CREATE FUNCTION mailbox_rename(acc uuid, box bigint, wire_ text, path_ text)
+    RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE mailbox SET wire = wire_, path = path_, missing_since = NULL,
+	    parked_until = NULL, park_reason = '', park_failures = 0
+	WHERE id = box AND account_id = acc AND deleted_at IS NULL;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'folder % no longer exists', box
+		    USING ERRCODE = 'MH002';
+	END IF;
+	PERFORM mailbox_remap(acc, box, generation, '{0,0,0,0,0,0}')
+	FROM mailbox WHERE id = box;
+END $$;
 
 CREATE FUNCTION mailbox_vanish(acc uuid, box bigint) RETURNS void
 LANGUAGE plpgsql AS $$

@@ -55,6 +55,26 @@ LANGUAGE sql AS $$
 	FROM next n WHERE j.id = n.id
 $$;
 
+-- The owner's attempt failed: 'queued' again, 'dead', or 'done' when a newer
+-- job of the same kind waits already.  NULL: it is not the owner's.
+CREATE FUNCTION job_failed(id_ uuid, owner_ text, text_ text,
+    is_hopeless boolean, next timestamptz) RETURNS text
+LANGUAGE sql AS $$
+	UPDATE jobs j SET state = n.state, owner = NULL, lock_until = NULL,
+	    rung_at = NULL, run_at = coalesce(next, now()),
+	    last_error = text_,
+	    finished_at = CASE n.state WHEN 'queued' THEN NULL
+	        ELSE now() END
+	FROM (SELECT id, CASE
+	    WHEN is_hopeless OR attempts >= max_attempts THEN 'dead'
+	    WHEN EXISTS (SELECT FROM jobs q WHERE q.state = 'queued'
+	        AND q.dedup_key = r.dedup_key) THEN 'done'
+	    ELSE 'queued' END AS state
+	    FROM jobs r WHERE id = id_) n
+	WHERE j.id = n.id AND j.state = 'running' AND j.owner = owner_
+	RETURNING j.state
+$$;
+
 -- --- removal ----------------------------------------------------------------
 
 -- Removes messages for good, with what hangs on them.

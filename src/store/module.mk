@@ -1,4 +1,20 @@
 noinst_LIBRARIES += libstore.a
-libstore_a_SOURCES = src/store/blob.h src/store/message.h src/store/store.h
+libstore_a_SOURCES = src/store/message.h src/store/store.h \
+	src/store/account.c \
+	src/store/apply.c \
+	src/store/batch.c src/store/batch.h \
+	src/store/commit.c \
+	src/store/folder.c \
+	src/store/job.c \
+	src/store/names.c \
+	src/store/param.c src/store/param.h \
+	src/store/risk.c \
+	src/store/schema.c \
+	src/store/segment.c \
+	src/store/session.c src/store/session.h \
+	src/store/table.c \
+	src/store/thread.c src/store/thread.h \
+	src/store/upkeep.c
+libstore_a_SOURCES += src/store/blob.h
 libstore_a_SOURCES += src/store/tsvector.c src/store/tsvector.h src/store/words.c src/store/words.h src/store/fold_table.h
 EXTRA_DIST += scripts/make-fold-table

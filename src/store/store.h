@@ -196,6 +196,7 @@ enum folder_role {
 	    FOLDER_ROLE_COUNT
 };
 const char *folder_role_name(enum folder_role role);
+int folder_role_parse(const char *name, enum folder_role *role_r);
 
 /*
  * How far a folder has been followed.  Moves only in the transaction of the
@@ -390,6 +391,7 @@ int store_blob_file_forget(struct store *s,
 
 enum risk_step { RISK_NONE, RISK_FOLDER, RISK_FETCH, RISK_PARSE, RISK_STORE };
 const char *risk_step_name(enum risk_step step);
+int risk_step_parse(const char *name, enum risk_step *step_r);
 
 struct risk {
 	int64_t folder_id;
@@ -412,6 +414,7 @@ int store_risk_clear(struct store *s, const struct fence *fence,
 
 enum job_queue { QUEUE_INTERACTIVE, QUEUE_BULK };
 const char *job_queue_name(enum job_queue queue);
+int job_queue_parse(const char *name, enum job_queue *queue_r);
 
 struct job {
 	struct uuid id, account_id;

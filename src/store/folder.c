@@ -1,0 +1,237 @@
+/*
+ * folder.c - the folders of an account: what we know of them, and changes by
+ * discovery.
+ *
+ * Runs in: hot, pool and job children.  Blocks.
+ */
+#include "store/session.h"
+
+#define FOLDER_SQL                                                          \
+	"SELECT id, path, wire, delimiter, coalesce(role, ''), "            \
+	"is_selectable, uidvalidity, uidnext, highestmodseq, "              \
+	"backfill_below, server_messages, flag_scan_uid, is_remapping, "    \
+	SQL_SECS("missing_since") ", " SQL_SECS("parked_until") ", "        \
+	"park_reason, park_failures, no_condstore, "                        \
+	SQL_SECS("last_poll_at") ", generation, messages "                  \
+	"FROM mailbox WHERE account_id = $1 AND deleted_at IS NULL "        \
+	"ORDER BY id"
+
+static void
+read_folder(const PGresult *res, int row, struct arena *arena,
+    struct folder *f)
+{
+	f->id = result_int8(res, row, 0);
+	f->path = result_text(arena, res, row, 1);
+	f->wire = result_text(arena, res, row, 2);
+	f->delimiter = PQgetvalue(res, row, 3)[0];
+	if (folder_role_parse(PQgetvalue(res, row, 4), &f->role) == -1)
+		f->role = ROLE_NONE;
+	f->is_selectable = result_bool(res, row, 5);
+	f->cursor.uidvalidity = (uint32_t)result_int8(res, row, 6);
+	f->cursor.uidnext = (uint32_t)result_int8(res, row, 7);
+	f->cursor.highestmodseq = (uint64_t)result_int8(res, row, 8);
+	f->cursor.backfill_below = (uint32_t)result_int8(res, row, 9);
+	f->cursor.messages = (uint32_t)result_int8(res, row, 10);
+	f->cursor.flag_scan_uid = (uint32_t)result_int8(res, row, 11);
+	f->is_remapping = result_bool(res, row, 12);
+	f->missing_since_secs = result_int8(res, row, 13);
+	f->parked_until_secs = result_int8(res, row, 14);
+	f->park_reason = result_text(arena, res, row, 15);
+	f->park_failures = (unsigned)result_int8(res, row, 16);
+	f->no_condstore = result_text(arena, res, row, 17);
+	f->last_poll_secs = result_int8(res, row, 18);
+	f->generation = result_int8(res, row, 19);
+	f->stored = result_int8(res, row, 20);
+}
+
+int
+store_folders_load(struct store *s, const struct uuid *account_id,
+    struct arena *arena, struct folder **folders_r, size_t *n_r,
+    struct err *err)
+{
+	struct params p;
+	PGresult *res;
+	int i, n;
+
+	params_init(&p);
+	param_uuid(&p, account_id);
+	if (session_run(s, FOLDER_SQL, &p, &res, err) == -1)
+		return -1;
+	n = PQntuples(res);
+	*folders_r = ARENA_ARRAY(arena, struct folder, (size_t)n);
+	for (i = 0; i < n; i++)
+		read_folder(res, i, arena, &(*folders_r)[i]);
+	*n_r = (size_t)n;
+	PQclear(res);
+	return 0;
+}
+
+/* --- discovery ------------------------------------------------------------------ */
+
+/* A folder of that name may be there already: a try before this one was
+ * committed without our hearing of it. */
+static int
+send_create(struct store *s, const struct fence *fence,
+    const struct folder_op *op, struct err *err)
+{
+	const char delimiter[2] = { op->delimiter, '\0' };
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_text(&p, op->wire);
+	param_text(&p, op->path);
+	param_text(&p, delimiter);
+	param_text(&p, folder_role_name(op->role));
+	param_bool(&p, op->is_selectable);
+	return session_send(s, "INSERT INTO mailbox (account_id, wire, path, "
+	    "delimiter, role, is_selectable) "
+	    "VALUES ($1, $2, $3, $4, nullif($5, ''), $6) "
+	    "ON CONFLICT (account_id, wire) WHERE deleted_at IS NULL "
+	    "DO UPDATE SET path = excluded.path, role = excluded.role, "
+	    "is_selectable = excluded.is_selectable RETURNING id", &p, err);
+}
+
+static int
+send_update(struct store *s, const struct fence *fence,
+    const struct folder_op *op, struct err *err)
+{
+	const char delimiter[2] = { op->delimiter, '\0' };
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, op->id);
+	param_text(&p, delimiter);
+	param_text(&p, folder_role_name(op->role));
+	param_bool(&p, op->is_selectable);
+	return session_send(s, "SELECT mailbox_update($1, $2, $3, $4, $5)",
+	    &p, err);
+}
+
+static int
+send_rename(struct store *s, const struct fence *fence,
+    const struct folder_op *op, struct err *err)
+{
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, op->id);
+	param_text(&p, op->wire);
+	param_text(&p, op->path);
+	return session_send(s, "SELECT mailbox_rename($1, $2, $3, $4)", &p,
+	    err);
+}
+
+static int
+send_by_id(struct store *s, const struct fence *fence, int64_t id,
+    const char *sql, struct err *err)
+{
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, id);
+	return session_send(s, sql, &p, err);
+}
+
+static int
+send_op(struct store *s, const struct fence *fence,
+    const struct folder_op *op, struct err *err)
+{
+	switch (op->kind) {
+	case FOLDER_CREATE:
+		return send_create(s, fence, op, err);
+	case FOLDER_RENAME:
+		return send_rename(s, fence, op, err);
+	case FOLDER_UPDATE:
+		return send_update(s, fence, op, err);
+	case FOLDER_MISSING:
+		return send_by_id(s, fence, op->id,
+		    "SELECT mailbox_missing($1, $2)", err);
+	case FOLDER_VANISH:
+		return send_by_id(s, fence, op->id,
+		    "SELECT mailbox_vanish($1, $2)", err);
+	}
+	die_bug("folder operation %d", (int)op->kind);
+}
+
+int
+store_folders_write(struct store *s, const struct fence *fence,
+    struct folder_op *ops, size_t n, struct err *err)
+{
+	PGresult **results;
+	struct arena *arena;
+	size_t i;
+	int rc;
+
+	if (n == 0)
+		return 0;
+	if (session_begin_fenced(s, fence, err) == -1)
+		return -1;
+	for (i = 0; i < n; i++)
+		if (send_op(s, fence, &ops[i], err) == -1)
+			return -1;
+	if (session_end(s, err) == -1)
+		return -1;
+	arena = arena_new("folder operations");
+	results = ARENA_ARRAY(arena, PGresult *, n);
+	rc = session_collect_all(s, n, results, err);
+	for (i = 0; rc == 0 && i < n; i++)
+		if (ops[i].kind == FOLDER_CREATE)
+			ops[i].id = result_int8(results[i], 0, 0);
+	for (i = 0; i < n; i++)
+		PQclear(results[i]);
+	arena_free(&arena);
+	return rc;
+}
+
+/* --- parking --------------------------------------------------------------------- */
+
+int
+store_folder_park(struct store *s, const struct fence *fence,
+    int64_t folder_id, int64_t until_secs, const char *reason,
+    struct err *err)
+{
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, folder_id);
+	param_time(&p, until_secs);
+	param_text(&p, reason);
+	return session_fenced(s, fence, "UPDATE mailbox SET "
+	    "parked_until = $3, park_reason = $4, "
+	    "park_failures = park_failures + 1 "
+	    "WHERE account_id = $1 AND id = $2", &p, NULL, err);
+}
+
+int
+store_folder_unpark(struct store *s, const struct fence *fence,
+    int64_t folder_id, struct err *err)
+{
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, folder_id);
+	return session_fenced(s, fence, "UPDATE mailbox SET "
+	    "parked_until = NULL, park_reason = '', park_failures = 0 "
+	    "WHERE account_id = $1 AND id = $2", &p, NULL, err);
+}
+
+int
+store_folder_distrust(struct store *s, const struct fence *fence,
+    int64_t folder_id, const char *reason, struct err *err)
+{
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, folder_id);
+	param_text(&p, reason);
+	return session_fenced(s, fence, "UPDATE mailbox SET "
+	    "no_condstore = $3 WHERE account_id = $1 AND id = $2", &p, NULL,
+	    err);
+}

@@ -1,0 +1,172 @@
+/*
+ * job.c - the jobs table: the truth about work; Redis only rings.
+ *
+ * Runs in: job children, clerk, mailherdctl.  Blocks.
+ *
+ * queued -> running -> done | queued (later) | dead.  A running job belongs to
+ * its owner until lock_until; every later change names the owner, so that one
+ * who outlived its lock changes nothing.
+ */
+#include "store/session.h"
+
+#define UNIQUE_VIOLATION "23505"
+
+static int
+is_not_ours(struct err *err)
+{
+	return err_set(err, ERR_GONE, "the job is no longer ours");
+}
+
+int
+store_job_take(struct store *s, const struct uuid *id, const char *owner,
+    int64_t lock_secs, struct arena *arena, struct job **job_r,
+    struct err *err)
+{
+	struct params p;
+	struct job *job;
+	PGresult *res;
+
+	params_init(&p);
+	param_uuid(&p, id);
+	param_text(&p, owner);
+	param_int8(&p, lock_secs);
+	/* jobs_one_running keeps a second of its kind and account out. */
+	if (session_run(s, "UPDATE jobs SET state = 'running', owner = $2, "
+	    "lock_until = now() + $3 * interval '1 second', "
+	    "attempts = attempts + 1, rung_at = NULL "
+	    "WHERE id = $1 AND state = 'queued' AND run_at <= now() "
+	    "RETURNING id, account_id, kind, queue, payload, attempts, "
+	    "max_attempts", &p, &res, err) == -1)
+		return strcmp(s->sqlstate, UNIQUE_VIOLATION) == 0 ?
+		    err_set(err, ERR_GONE,
+			"a job of this kind is running for the account") : -1;
+	if (PQntuples(res) == 0) {
+		PQclear(res);
+		return err_set(err, ERR_GONE, "the job is not due");
+	}
+	job = ARENA_NEW(arena, struct job);
+	result_uuid(res, 0, 0, &job->id);
+	result_uuid(res, 0, 1, &job->account_id);
+	job->kind = result_text(arena, res, 0, 2);
+	if (job_queue_parse(PQgetvalue(res, 0, 3), &job->queue) == -1)
+		job->queue = QUEUE_BULK;
+	job->payload = result_text(arena, res, 0, 4);
+	job->attempts = (unsigned)result_int8(res, 0, 5);
+	job->max_attempts = (unsigned)result_int8(res, 0, 6);
+	PQclear(res);
+	*job_r = job;
+	return 0;
+}
+
+int
+store_job_done(struct store *s, const struct uuid *id, const char *owner,
+    struct err *err)
+{
+	struct params p;
+	PGresult *res;
+	int n;
+
+	params_init(&p);
+	param_uuid(&p, id);
+	param_text(&p, owner);
+	if (session_run(s, "UPDATE jobs SET state = 'done', owner = NULL, "
+	    "lock_until = NULL, finished_at = now(), last_error = '' "
+	    "WHERE id = $1 AND state = 'running' AND owner = $2 "
+	    "RETURNING id", &p, &res, err) == -1)
+		return -1;
+	n = PQntuples(res);
+	PQclear(res);
+	return n == 1 ? 0 : is_not_ours(err);
+}
+
+static bool
+is_hopeless(enum err_kind kind)
+{
+	return kind == ERR_PERMANENT || kind == ERR_GONE ||
+	    kind == ERR_CONFIG;
+}
+
+int
+store_job_failed(struct store *s, const struct uuid *id, const char *owner,
+    const struct err *failure, int64_t run_at_secs, bool *dead_r,
+    struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	params_init(&p);
+	param_uuid(&p, id);
+	param_text(&p, owner);
+	param_text(&p, failure->text);
+	param_bool(&p, is_hopeless(failure->kind));
+	param_time(&p, run_at_secs);
+	if (session_run(s, "SELECT job_failed($1, $2, $3, $4, $5)", &p, &res,
+	    err) == -1)
+		return -1;
+	if (PQgetisnull(res, 0, 0)) {
+		PQclear(res);
+		return is_not_ours(err);
+	}
+	*dead_r = strcmp(PQgetvalue(res, 0, 0), "dead") == 0;
+	PQclear(res);
+	return 0;
+}
+
+int
+store_job_add(struct store *s, enum job_queue queue, const char *kind,
+    const struct uuid *account_id, const char *payload, struct uuid *id_r,
+    struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	params_init(&p);
+	param_text(&p, job_queue_name(queue));
+	param_text(&p, kind);
+	param_uuid(&p, account_id);
+	param_untyped(&p, payload != NULL ? payload : "{}");
+	if (session_run(s, "SELECT job_add($1, $2, $3, $4::jsonb)", &p, &res,
+	    err) == -1)
+		return -1;
+	result_uuid(res, 0, 0, id_r);
+	PQclear(res);
+	return 0;
+}
+
+int
+store_jobs_due(struct store *s, size_t limit, int64_t rung_secs,
+    struct arena *arena, struct due_job **due_r, size_t *n_r,
+    struct err *err)
+{
+	struct params p;
+	PGresult *res;
+	int i;
+
+	if (session_run(s, "SELECT jobs_requeue()", NULL, NULL, err) == -1)
+		return -1;
+	params_init(&p);
+	param_int8(&p, (int64_t)limit);
+	param_int8(&p, rung_secs);
+	/* Interactive first; those whose kind is running for the account
+	 * already cannot be taken yet. */
+	if (session_run(s, "UPDATE jobs j SET rung_at = now() FROM ("
+	    "SELECT id FROM jobs q WHERE state = 'queued' "
+	    "AND run_at <= now() AND (rung_at IS NULL "
+	    "OR rung_at <= now() - $2 * interval '1 second') "
+	    "AND NOT EXISTS (SELECT FROM jobs r WHERE r.state = 'running' "
+	    "AND r.dedup_key = q.dedup_key) "
+	    "ORDER BY queue DESC, run_at LIMIT $1 "
+	    "FOR UPDATE SKIP LOCKED) d WHERE j.id = d.id "
+	    "RETURNING j.id, j.queue", &p, &res, err) == -1)
+		return -1;
+	*n_r = (size_t)PQntuples(res);
+	*due_r = ARENA_ARRAY(arena, struct due_job, *n_r);
+	for (i = 0; i < (int)*n_r; i++) {
+		result_uuid(res, i, 0, &(*due_r)[i].id);
+		if (job_queue_parse(PQgetvalue(res, i, 1),
+		    &(*due_r)[i].queue) == -1)
+			(*due_r)[i].queue = QUEUE_BULK;
+	}
+	PQclear(res);
+	return 0;
+}
