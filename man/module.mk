@@ -1,1 +1,2 @@
 dist_man_MANS += man/mailherd.conf.5
+dist_man_MANS += man/mailherdctl.8

@@ -46,7 +46,7 @@ nobody_listens(const struct target *targets, size_t n, struct err *err)
 {
 	if (n == 1)
 		return -1; /* socket_call has said it */
-	return err_set(err, ERR_GONE, "no daemon listens at %s or %s (is "
+	return err_set(err, ERR_NETWORK, "no daemon listens at %s or %s (is "
 	    "mailherd running? another socket: -s)", targets[0].path,
 	    targets[1].path);
 }
@@ -63,7 +63,7 @@ ask_first(struct ctl *ctl, json_t *request, json_t **reply_r,
 		*role_r = targets[i].role;
 		if (socket_call(targets[i].path, request, reply_r, err) == 0)
 			return 0;
-		if (err->kind != ERR_GONE)
+		if (err->kind != ERR_NETWORK)
 			return -1;
 	}
 	return nobody_listens(targets, n, err);
@@ -87,7 +87,7 @@ ask_all(struct ctl *ctl, const char *cmd, on_reply *on_reply, void *arg,
 			on_reply(ctl, &targets[i], reply, arg);
 			json_decref(reply);
 			answers++;
-		} else if (err->kind != ERR_GONE) {
+		} else if (err->kind != ERR_NETWORK) {
 			rc = -1;
 		}
 	}

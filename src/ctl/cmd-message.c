@@ -10,7 +10,6 @@
 
 #include <bsd/stdlib.h>
 #include <errno.h>
-#include <unistd.h>
 
 /* "Ann <ann@example.org>", as headers have it. */
 #define SQL_FROM                                                          \
@@ -298,21 +297,41 @@ cmd_message_show(struct ctl *ctl, const struct args *args, struct err *err)
 
 /* --- raw --------------------------------------------------------------------------- */
 
+struct output {
+	struct err *err;
+	bool has_begun;
+};
+
 static int
 write_out(void *arg, const void *bytes, size_t len)
 {
-	(void)arg;
-	return fwrite(bytes, 1, len, stdout) == len ? 0 : -1;
+	struct output *out = arg;
+
+	out->has_begun = true;
+	if (fwrite(bytes, 1, len, stdout) != len)
+		return err_set(out->err, ERR_STORAGE, "standard output: %s",
+		    strerror(errno));
+	return 0;
 }
 
 int
 cmd_message_raw(struct ctl *ctl, const struct args *args, struct err *err)
 {
+	struct output out = { .err = err };
 	struct blob_ref ref;
 	int64_t id;
 
-	if (message_id(args->words[0], &id, err) == -1 ||
-	    store_message_blob(ctl->store, id, &ref, err) == -1)
+	if (message_id(args->words[0], &id, err) == -1)
 		return -1;
-	return blob_read(ctl->conf->blob_dir, &ref, write_out, NULL, err);
+	for (int attempt = 0; attempt < 2; attempt++) {
+		if (store_message_blob(ctl->store, id, &ref, err) == -1)
+			return -1;
+		if (blob_read(ctl->conf->blob_dir, &ref, write_out, &out,
+		    err) == 0)
+			return 0;
+		/* The collection may have moved it since we read the row. */
+		if (err->kind != ERR_GONE || out.has_begun)
+			return -1;
+	}
+	return -1;
 }

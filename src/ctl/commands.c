@@ -66,6 +66,8 @@ static const struct option_row job_list_options[] = {
 static const struct option_row blob_gc_options[] = {
 	{ "min-dead", 0, "PERCENT", "rewrite segments with at least this "
 	    "share of dead bytes (default 50)" },
+	{ "min-age", 0, "SECONDS", "leave alone what was written later "
+	    "(default 3600)" },
 };
 static const struct option_row help_options[] = {
 	{ "list", 0, NULL, "names and options only, for completion" },

@@ -24,7 +24,7 @@ connect_failed(const char *path, int error, struct err *err)
 	switch (error) {
 	case ENOENT:
 	case ECONNREFUSED:
-		return err_set(err, ERR_GONE, "no daemon listens at %s (is "
+		return err_set(err, ERR_NETWORK, "no daemon listens at %s (is "
 		    "mailherd running? another socket: -s)", path);
 	case EACCES:
 	case EPERM:

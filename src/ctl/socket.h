@@ -14,7 +14,7 @@
 /*
  * Sends `request` (the reference stays the caller's) and waits for the line.
  * *reply_r is a new reference.  A reply that is not ok is an error with the
- * daemon's words (ERR_PERMANENT); ERR_GONE: nobody listens there.
+ * daemon's words (ERR_PERMANENT); ERR_NETWORK: nobody listens there.
  */
 int socket_call(const char *path, json_t *request, json_t **reply_r,
     struct err *err);

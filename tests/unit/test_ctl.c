@@ -377,13 +377,13 @@ START_TEST(nobody_listens)
 	pid_t pid;
 
 	ck_assert_int_eq(socket_call(path, request, &reply, &err), -1);
-	ck_assert_int_eq(err.kind, ERR_GONE);
+	ck_assert_int_eq(err.kind, ERR_NETWORK);
 	/* A stale socket file. */
 	pid = serve("", 0);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	ck_assert_int_eq(socket_call(path, request, &reply, &err), -1);
-	ck_assert_int_eq(err.kind, ERR_GONE);
+	ck_assert_int_eq(err.kind, ERR_NETWORK);
 	unlink(path);
 	json_decref(request);
 }
