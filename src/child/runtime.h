@@ -18,7 +18,9 @@ struct runtime {
 	uint32_t slot;
 	struct log log;
 	bool is_stopping; /* MSG_STOP came */
+	bool is_lease_lost; /* runtime_may_go_on saw the deadline pass */
 	uint32_t next_want_id;
+	char activity[64]; /* the last one sent */
 	struct frame *kept; /* commands that came during a request */
 	size_t n_kept, cap_kept;
 };
@@ -45,5 +47,13 @@ int runtime_unseal(struct runtime *rt, const struct uuid *account_id,
 
 void runtime_activity(struct runtime *rt, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Takes over a slot for the work that begins (pool children get one with each
+ * poll); SLOT_NONE gives it up. */
+void runtime_use_slot(struct runtime *rt, uint32_t slot);
+
+/* The exit code for work that ended with this. */
+enum child_exit runtime_exit_code(const struct runtime *rt,
+    const struct err *err);
 
 #endif

@@ -1,0 +1,237 @@
+/*
+ * clerk.c - the master's way to PostgreSQL.
+ *
+ * Runs in: one child per master.  Blocking: that is why it is not the master.
+ *
+ * Questions are answered in order, each answer ended by MSG_CLERK_DONE.  The
+ * session is kept open and opened anew when PostgreSQL was away.  A clerk that
+ * is stuck or dies is replaced; nothing is in it that is not in PostgreSQL.
+ */
+#include "child/child.h"
+
+#include "child/hooks.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#define DUE_LIMIT 200
+/* A job that was rung for and not taken is rung for again after this long:
+ * Redis may have lost it. */
+#define RUNG_SECS 60
+#define PURGE_LIMIT 1000
+#define PURGE_ROUNDS 10
+
+struct clerk {
+	struct runtime rt;
+	struct store *store;
+	struct arena *arena; /* dies with the answer */
+};
+
+static int
+connect_store(struct clerk *clerk, struct err *err)
+{
+	if (clerk->store != NULL)
+		return 0;
+	return store_open(&clerk->store, child_conf()->database,
+	    "mailherd clerk", err);
+}
+
+static void
+fill_facts(struct msg_facts *facts, const struct account *account)
+{
+	facts->user_id = account->user_id;
+	facts->is_found = 1;
+	facts->is_live = account->state == ACCOUNT_LIVE;
+	facts->epoch = account->epoch;
+	facts->last_mail_secs = account->last_mail_secs;
+	facts->last_active_secs = account->last_active_secs;
+	facts->next_try_secs = account->next_try_secs;
+	facts->imap_port = account->imap_port;
+	snprintf(facts->imap_host, sizeof(facts->imap_host), "%s",
+	    account->imap_host);
+	snprintf(facts->email, sizeof(facts->email), "%s", account->email);
+}
+
+static int
+answer_facts(struct clerk *clerk, const struct msg_take_over *ask,
+    bool is_claim, struct err *err)
+{
+	struct account *account = NULL;
+	struct err failure = ERR_INIT;
+	struct msg_facts facts;
+	int rv;
+
+	memset(&facts, 0, sizeof(facts));
+	facts.account_id = ask->account_id;
+	if (is_claim)
+		rv = store_account_take_over(clerk->store, &ask->account_id,
+		    ask->owner, clerk->arena, &account, &failure);
+	else
+		rv = store_account_load(clerk->store, &ask->account_id,
+		    clerk->arena, &account, &failure);
+	/* An account that is gone is an answer too. */
+	if (rv == -1 && failure.kind != ERR_GONE) {
+		*err = failure;
+		return -1;
+	}
+	if (rv == 0)
+		fill_facts(&facts, account);
+	runtime_send(&clerk->rt, MSG_FACTS, &facts);
+	return 0;
+}
+
+static int
+answer_live_ids(struct clerk *clerk, struct err *err)
+{
+	struct msg_ids msg;
+	struct uuid *ids;
+	size_t n, from = 0, part;
+
+	if (store_live_ids(clerk->store, clerk->arena, &ids, &n, err) == -1)
+		return -1;
+	do {
+		part = n - from < MSG_IDS_MAX ? n - from : MSG_IDS_MAX;
+		memset(&msg, 0, sizeof(msg));
+		if (part > 0)
+			memcpy(msg.ids, ids + from, part * sizeof(*ids));
+		msg.n = (uint32_t)part;
+		from += part;
+		msg.is_last = from == n;
+		runtime_send(&clerk->rt, MSG_LIVE_IDS, &msg);
+	} while (from < n);
+	return 0;
+}
+
+static void
+send_due(struct clerk *clerk, const struct due_job *due, size_t n,
+    enum job_queue queue)
+{
+	struct msg_due_jobs msg;
+	size_t i;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.queue = queue;
+	for (i = 0; i < n; i++) {
+		if (due[i].queue != queue)
+			continue;
+		msg.ids[msg.n++] = due[i].id;
+		if (msg.n == MSG_IDS_MAX) {
+			runtime_send(&clerk->rt, MSG_DUE_JOBS, &msg);
+			msg.n = 0;
+		}
+	}
+	if (msg.n > 0)
+		runtime_send(&clerk->rt, MSG_DUE_JOBS, &msg);
+}
+
+static int
+answer_due_jobs(struct clerk *clerk, struct err *err)
+{
+	struct due_job *due;
+	size_t n;
+
+	if (store_jobs_due(clerk->store, DUE_LIMIT, RUNG_SECS, clerk->arena,
+		&due, &n, err) == -1)
+		return -1;
+	send_due(clerk, due, n, QUEUE_INTERACTIVE);
+	send_due(clerk, due, n, QUEUE_BULK);
+	return 0;
+}
+
+static int
+do_upkeep(struct clerk *clerk, struct err *err)
+{
+	bool has_more = true;
+	int i;
+
+	if (store_search_merge(clerk->store, err) == -1)
+		return -1;
+	for (i = 0; has_more && i < PURGE_ROUNDS; i++)
+		if (store_purge(clerk->store, PURGE_LIMIT, &has_more,
+			err) == -1)
+			return -1;
+	return 0;
+}
+
+static int
+note_risk(struct clerk *clerk, const struct msg_risk *msg, struct err *err)
+{
+	const struct risk risk = {
+		.folder_id = msg->folder_id,
+		.step = msg->step,
+		.uid_from = msg->uid_from,
+		.uid_to = msg->uid_to,
+	};
+
+	return store_risk_note(clerk->store, &msg->account_id, &risk,
+	    msg->how, (unsigned)child_conf()->risk_attempts, err);
+}
+
+static int
+answer(struct clerk *clerk, const struct frame *frame, struct err *err)
+{
+	const union msg_payload *p = &frame->payload;
+
+	switch (frame->header.type) {
+	case MSG_TAKE_OVER:
+		return answer_facts(clerk, &p->take_over, true, err);
+	case MSG_LOOK_UP:
+		return answer_facts(clerk, &p->look_up, false, err);
+	case MSG_RECONCILE:
+		return answer_live_ids(clerk, err);
+	case MSG_SWEEP:
+		return answer_due_jobs(clerk, err);
+	case MSG_UPKEEP:
+		return do_upkeep(clerk, err);
+	case MSG_RISK:
+		return note_risk(clerk, &p->risk, err);
+	default:
+		return err_set(err, ERR_PROTOCOL, "not for a clerk: %s",
+		    msg_type_name(frame->header.type));
+	}
+}
+
+static void
+serve(struct clerk *clerk, const struct frame *frame)
+{
+	struct msg_clerk_done done;
+	struct err err = ERR_INIT;
+
+	memset(&done, 0, sizeof(done));
+	done.request = frame->header.type;
+	runtime_activity(&clerk->rt, "%s",
+	    msg_type_name(frame->header.type));
+	if (connect_store(clerk, &err) == -1 ||
+	    answer(clerk, frame, &err) == -1) {
+		done.outcome = err.kind;
+		snprintf(done.text, sizeof(done.text), "%s", err.text);
+		/* Whatever it was, the next question gets a fresh session. */
+		if (clerk->store != NULL)
+			store_close(&clerk->store);
+	}
+	runtime_send(&clerk->rt, MSG_CLERK_DONE, &done);
+	arena_reset(clerk->arena);
+}
+
+void
+clerk_main(const struct child_start *start)
+{
+	struct clerk clerk;
+	struct frame frame;
+
+	memset(&clerk, 0, sizeof(clerk));
+	runtime_init(&clerk.rt, start);
+	clerk.arena = arena_new("clerk's answer");
+	proc_set_title("clerk");
+	for (;;) {
+		runtime_activity(&clerk.rt, "waiting");
+		if (runtime_next(&clerk.rt, &frame, -1) != 1)
+			continue;
+		if (frame.header.type == MSG_STOP) {
+			if (clerk.store != NULL)
+				store_close(&clerk.store);
+			_exit(EXIT_DONE);
+		}
+		serve(&clerk, &frame);
+	}
+}

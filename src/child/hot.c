@@ -1,0 +1,143 @@
+/*
+ * hot.c - a hot account: IDLE on INBOX.
+ *
+ * Runs in: one child per hot account.  Blocking, a straight line.
+ *
+ * Idle, it holds one connection to the mail server and nothing else: no
+ * PostgreSQL session, no spare memory.  What wakes it is the server, the
+ * channel, or the time after which an IDLE is begun anew; each time INBOX is
+ * brought up to date before the next IDLE.
+ */
+#include "child/child.h"
+
+#include "base/clock.h"
+#include "child/hooks.h"
+#include "child/limits.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+/* A server that cuts an IDLE of this age is doing what servers do (L096). */
+#define GOOD_IDLE_MSECS 60000
+
+struct hot {
+	struct runtime rt;
+	struct child_hooks hooks;
+	struct hot_task task;
+	struct session *session;
+	bool has_idled;
+};
+
+static _Noreturn void
+leave(struct hot *hot, enum child_exit code)
+{
+	sync_close(&hot->session);
+	_exit(code);
+}
+
+static void
+report(struct hot *hot, const struct err *failure, int64_t started)
+{
+	child_report_pass(&hot->rt, hot->session, &hot->task.account_id,
+	    hot->task.epoch, failure, started);
+}
+
+static void
+catch_up(struct hot *hot, int (*function)(struct session *, struct err *))
+{
+	struct err err = ERR_INIT;
+	int64_t started = clock_mono_msecs();
+
+	if (function(hot->session, &err) == 0) {
+		report(hot, NULL, started);
+		return;
+	}
+	report(hot, &err, started);
+	leave(hot, runtime_exit_code(&hot->rt, &err));
+}
+
+/* Commands; a wake means: look now. */
+static void
+obey(struct hot *hot)
+{
+	struct frame frame;
+	bool is_woken = false;
+
+	while (runtime_next(&hot->rt, &frame, 0) == 1) {
+		switch (frame.header.type) {
+		case MSG_STOP:
+			leave(hot, EXIT_DONE);
+		case MSG_WAKE:
+			is_woken = true;
+			break;
+		default:
+			log_warn(&hot->rt.log, "not for a hot child: %s",
+			    msg_type_name(frame.header.type));
+		}
+	}
+	if (is_woken)
+		catch_up(hot, sync_watch_catch_up);
+}
+
+static void
+say_idling(struct hot *hot)
+{
+	struct msg_idling idling = { .account_id = hot->task.account_id };
+
+	if (hot->has_idled)
+		return;
+	hot->has_idled = true;
+	runtime_send(&hot->rt, MSG_IDLING, &idling);
+}
+
+static void
+idle(struct hot *hot)
+{
+	struct err err = ERR_INIT;
+	int64_t started = clock_mono_msecs();
+	int64_t msecs = child_conf()->idle_restart_secs * 1000;
+	bool is_changed;
+
+	say_idling(hot);
+	malloc_trim(0);
+	if (sync_watch_wait(hot->session, hot->rt.channel, msecs, &is_changed,
+		&err) == 0) {
+		/* Time up: look too, in case the server forgot to tell. */
+		if (is_changed || clock_mono_msecs() - started >= msecs)
+			catch_up(hot, sync_watch_catch_up);
+		return;
+	}
+	if (err.kind == ERR_NETWORK &&
+	    clock_mono_msecs() - started >= GOOD_IDLE_MSECS) {
+		log_debug(&hot->rt.log, "connected anew: %s", err.text);
+		catch_up(hot, sync_watch);
+		return;
+	}
+	report(hot, &err, started);
+	leave(hot, runtime_exit_code(&hot->rt, &err));
+}
+
+void
+hot_main(const struct child_start *start)
+{
+	struct hot hot;
+	char id[UUID_TEXT_SIZE];
+
+	memset(&hot, 0, sizeof(hot));
+	hot.task = *(const struct hot_task *)start->task;
+	runtime_init(&hot.rt, start);
+	log_init(&hot.rt.log, LOG_CORE, "kind=hot account_id=%s tier=hot ",
+	    uuid_format(&hot.task.account_id, id));
+	child_hooks_init(&hot.hooks, &hot.rt, KIND_HOT);
+	hot.hooks.is_idle = true;
+	snprintf(hot.hooks.email, sizeof(hot.hooks.email), "%s",
+	    hot.task.email);
+	limits_start();
+	hot.session = sync_open(child_conf(), child_quirks(),
+	    &hot.hooks.hooks, &hot.task.account_id, hot.task.epoch);
+	catch_up(&hot, sync_watch);
+	for (;;) {
+		obey(&hot);
+		idle(&hot);
+	}
+}

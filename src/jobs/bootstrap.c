@@ -1,0 +1,187 @@
+/*
+ * bootstrap.c - sync_bootstrap_account: a new account becomes live.
+ *
+ * Runs in: job children.  Blocking.
+ *
+ * Owns the account by the fencing token, as a worker would, so that two runs
+ * of the same job cannot both write.  A mailbox too large for one timeout goes
+ * on in a job of its own: the cursors remember how far it is (R-JOB-8).
+ */
+#include "jobs/jobs.h"
+
+#include "base/clock.h"
+
+/* Stops to load this long before the timeout: enough for the last batch. */
+#define MARGIN_MSECS 60000
+
+#define NOT_YET ((1u << ACCOUNT_NEW) | (1u << ACCOUNT_BOOTSTRAPPING))
+
+static void
+tell_state(const struct job_env *env, const struct account *account,
+    enum account_state state, const char *reason)
+{
+	struct msg_event ev;
+
+	memset(&ev, 0, sizeof(ev));
+	ev.event = EVENT_ACCOUNT_STATE;
+	ev.account_id = account->id;
+	ev.user_id = account->user_id;
+	snprintf(ev.name, sizeof(ev.name), "%s", account_state_name(state));
+	snprintf(ev.reason, sizeof(ev.reason), "%s", reason);
+	env->hooks->emit(env->hooks->arg, &ev);
+}
+
+/* *account_r NULL: it is past that already, or not to be synced at all. */
+static int
+take_over(const struct job_env *env, const struct uuid *id, const char *owner,
+    struct arena *arena, struct account **account_r, struct err *err)
+{
+	struct job_db db;
+	struct account *account;
+	bool is_changed = false;
+	int rv;
+
+	*account_r = NULL;
+	if (job_db_open(env, &db, err) == -1)
+		return -1;
+	rv = store_account_load(db.store, id, arena, &account, err);
+	if (rv == 0 && ((1u << account->state) & NOT_YET)) {
+		if (account->state == ACCOUNT_NEW)
+			rv = store_account_set_state(db.store, id,
+			    1u << ACCOUNT_NEW, ACCOUNT_BOOTSTRAPPING, "",
+			    &is_changed, err);
+		if (rv == 0)
+			rv = store_account_take_over(db.store, id, owner,
+			    arena, account_r, err);
+	}
+	job_db_close(env, &db);
+	if (rv == 0 && is_changed)
+		tell_state(env, account, ACCOUNT_BOOTSTRAPPING, "");
+	return rv;
+}
+
+static int
+become_live(const struct job_env *env, const struct account *account,
+    struct err *err)
+{
+	struct job_db db;
+	bool is_changed = false;
+	int rv;
+
+	if (job_db_open(env, &db, err) == -1)
+		return -1;
+	rv = store_account_set_state(db.store, &account->id,
+	    1u << ACCOUNT_BOOTSTRAPPING, ACCOUNT_LIVE, "", &is_changed, err);
+	job_db_close(env, &db);
+	if (rv == 0 && is_changed) {
+		log_info(&env->log, "account=%s: live", account->email);
+		tell_state(env, account, ACCOUNT_LIVE, "");
+	}
+	return rv;
+}
+
+static void
+record_failure(const struct job_env *env, struct session *s,
+    struct err *failure)
+{
+	struct err err = ERR_INIT;
+	bool is_condemned;
+	int64_t retry_secs;
+
+	if (sync_record_failure(s, failure, &is_condemned, &retry_secs,
+		&err) == -1) {
+		log_warn(&env->log, "failure not recorded: %s", err.text);
+		return;
+	}
+	if (is_condemned) /* new credentials start a new job */
+		failure->kind = ERR_PERMANENT;
+	else if (retry_secs > failure->retry_after_secs)
+		failure->retry_after_secs = (uint32_t)retry_secs;
+}
+
+int
+bootstrap_account(const struct job_env *env, const struct uuid *account_id,
+    const char *owner, int64_t deadline_mono_msecs, bool *is_complete_r,
+    struct err *err)
+{
+	struct arena *arena = arena_new("bootstrap");
+	struct account *account;
+	struct session *s;
+	int rv;
+
+	*is_complete_r = true;
+	rv = take_over(env, account_id, owner, arena, &account, err);
+	if (rv == -1 || account == NULL) {
+		arena_free(&arena);
+		return rv;
+	}
+	s = sync_open(env->conf, env->quirks, env->hooks, account_id,
+	    account->epoch);
+	rv = sync_bootstrap(s, deadline_mono_msecs, is_complete_r, err);
+	if (rv == -1)
+		record_failure(env, s, err);
+	sync_close(&s);
+	if (rv == 0 && *is_complete_r)
+		rv = become_live(env, account, err);
+	arena_free(&arena);
+	return rv;
+}
+
+static int
+go_on_later(struct job_run *run, struct err *err)
+{
+	const struct job *job = run->job;
+	struct job_db db;
+	struct uuid id;
+	int rv;
+
+	if (job_db_open(run->env, &db, err) == -1)
+		return -1;
+	rv = store_job_add(db.store, job->queue, job->kind, &job->account_id,
+	    job->payload, &id, err);
+	job_db_close(run->env, &db);
+	return rv;
+}
+
+int
+bootstrap_run(struct job_run *run, struct err *err)
+{
+	int64_t now = clock_mono_msecs();
+	int64_t margin = (run->deadline_mono_msecs - now) / 4;
+	char owner[UUID_TEXT_SIZE + 8], id[UUID_TEXT_SIZE];
+	bool is_complete;
+
+	if (margin > MARGIN_MSECS)
+		margin = MARGIN_MSECS;
+	snprintf(owner, sizeof(owner), "job:%s", uuid_format(&run->job->id,
+	    id));
+	if (bootstrap_account(run->env, &run->job->account_id, owner,
+		run->deadline_mono_msecs - margin, &is_complete, err) == -1)
+		return -1;
+	return is_complete ? 0 : go_on_later(run, err);
+}
+
+/* No more attempts: the application has to know, or the account would be
+ * bootstrapping for ever. */
+void
+bootstrap_on_dead(struct job_run *run, const struct err *failure)
+{
+	const struct job_env *env = run->env;
+	struct arena *arena = arena_new("dead bootstrap");
+	struct account *account;
+	struct err err = ERR_INIT;
+	struct job_db db;
+	bool is_changed = false;
+
+	if (job_db_open(env, &db, &err) == 0) {
+		if (store_account_load(db.store, &run->job->account_id, arena,
+			&account, &err) == 0 &&
+		    store_account_set_state(db.store, &account->id, NOT_YET,
+			ACCOUNT_ERROR, failure->text, &is_changed,
+			&err) == 0 && is_changed)
+			tell_state(env, account, ACCOUNT_ERROR,
+			    failure->text);
+		job_db_close(env, &db);
+	}
+	arena_free(&arena);
+}

@@ -1,0 +1,179 @@
+/*
+ * jobs.c - the table of jobs, and how one is performed.
+ *
+ * Runs in: job children.  Blocking.
+ *
+ * Take, run, write down the end.  The lock on the row outlives the timeout a
+ * little: whoever is killed at the timeout is found by the sweep after it.
+ */
+#include "jobs/jobs.h"
+
+#include "base/backoff.h"
+#include "base/clock.h"
+
+#include <sys/random.h>
+
+#define LOCK_MARGIN_SECS 60
+
+static const struct job_kind kinds[] = {
+	{ .name = "sync_bootstrap_account", .queue = QUEUE_BULK,
+	    .run = bootstrap_run, .on_dead = bootstrap_on_dead,
+	    .pause_first_secs = 30, .pause_max_secs = 3600 },
+	{ .name = "refresh_account_job", .queue = QUEUE_INTERACTIVE,
+	    .run = refresh_run,
+	    .pause_first_secs = 10, .pause_max_secs = 300 },
+};
+
+const struct job_kind *
+job_kind_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i].name, name) == 0)
+			return &kinds[i];
+	return NULL;
+}
+
+int
+job_db_open(const struct job_env *env, struct job_db *db, struct err *err)
+{
+	void *arg = env->hooks->arg;
+
+	db->store = NULL;
+	if (env->hooks->want(arg, RESOURCE_DATABASE, "", 0, &db->permit,
+		err) == -1)
+		return -1;
+	if (store_open(&db->store, env->conf->database, "mailherd job",
+		err) == -1) {
+		db->store = NULL;
+		env->hooks->give_back(arg, db->permit);
+		return -1;
+	}
+	return 0;
+}
+
+void
+job_db_close(const struct job_env *env, struct job_db *db)
+{
+	if (db->store == NULL)
+		return;
+	store_close(&db->store);
+	env->hooks->give_back(env->hooks->arg, db->permit);
+}
+
+static int
+take(const struct job_env *env, const struct uuid *job_id,
+    int64_t timeout_secs, struct arena *arena, struct job **job_r,
+    struct err *err)
+{
+	struct job_db db;
+	int rv;
+
+	if (job_db_open(env, &db, err) == -1)
+		return -1;
+	rv = store_job_take(db.store, job_id, env->worker_id,
+	    timeout_secs + LOCK_MARGIN_SECS, arena, job_r, err);
+	job_db_close(env, &db);
+	return rv;
+}
+
+static int64_t
+next_try(const struct job_kind *kind, const struct job *job,
+    const struct err *failure)
+{
+	uint32_t random = UINT32_MAX / 2;
+	int64_t pause;
+
+	if (failure->kind == ERR_STOPPED)
+		return clock_wall_secs();
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	pause = backoff_msecs(job->attempts < 1 ? 1 : job->attempts,
+	    kind->pause_first_secs * 1000, kind->pause_max_secs * 1000,
+	    random) / 1000;
+	if (pause < failure->retry_after_secs)
+		pause = failure->retry_after_secs;
+	return clock_wall_secs() + pause;
+}
+
+static int
+write_end(const struct job_env *env, const struct job_kind *kind,
+    const struct job *job, struct job_outcome *out, struct err *err)
+{
+	struct job_db db;
+	int rv;
+
+	if (job_db_open(env, &db, err) == -1)
+		return -1;
+	if (out->failure.kind == ERR_NONE)
+		rv = store_job_done(db.store, &job->id, env->worker_id, err);
+	else
+		rv = store_job_failed(db.store, &job->id, env->worker_id,
+		    &out->failure, next_try(kind, job, &out->failure),
+		    &out->is_dead, err);
+	job_db_close(env, &db);
+	return rv;
+}
+
+static void
+tell_dead(const struct job_env *env, const struct job *job,
+    const struct err *failure)
+{
+	struct msg_event ev;
+
+	memset(&ev, 0, sizeof(ev));
+	ev.event = EVENT_JOB_FAILED;
+	ev.job_id = job->id;
+	ev.account_id = job->account_id;
+	snprintf(ev.name, sizeof(ev.name), "dead");
+	snprintf(ev.reason, sizeof(ev.reason), "%s", failure->text);
+	env->hooks->emit(env->hooks->arg, &ev);
+}
+
+static void
+perform(const struct job_env *env, const struct job *job,
+    int64_t timeout_secs, struct job_outcome *out)
+{
+	static const struct job_kind unknown = { .name = "unknown",
+		.pause_first_secs = 60, .pause_max_secs = 3600 };
+	const struct job_kind *kind = job_kind_find(job->kind);
+	struct job_run run = {
+		.env = env,
+		.job = job,
+		.deadline_mono_msecs = clock_mono_msecs() +
+		    timeout_secs * 1000,
+	};
+	struct err err = ERR_INIT;
+
+	out->account_id = job->account_id;
+	snprintf(out->kind, sizeof(out->kind), "%s", job->kind);
+	if (kind == NULL) {
+		kind = &unknown;
+		err_set(&out->failure, ERR_PERMANENT, "this worker knows no "
+		    "job of kind %s", job->kind);
+	} else if (kind->run(&run, &out->failure) == 0)
+		out->failure.kind = ERR_NONE;
+	if (write_end(env, kind, job, out, &err) == -1) {
+		/* The sweep finds it when its lock has run out. */
+		log_warn(&env->log, "end of job not written: %s", err.text);
+		return;
+	}
+	if (!out->is_dead)
+		return;
+	if (kind->on_dead != NULL)
+		kind->on_dead(&run, &out->failure);
+	tell_dead(env, job, &out->failure);
+}
+
+void
+job_perform(const struct job_env *env, const struct uuid *job_id,
+    int64_t timeout_secs, struct job_outcome *out)
+{
+	struct arena *arena = arena_new("job");
+	struct job *job;
+
+	memset(out, 0, sizeof(*out));
+	if (take(env, job_id, timeout_secs, arena, &job, &out->failure) == 0)
+		perform(env, job, timeout_secs, out);
+	arena_free(&arena);
+}
