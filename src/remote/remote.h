@@ -1,13 +1,23 @@
 /*
  * remote.h - one logged-in IMAP session, as sync sees it.
  *
- * Everything blocks, with an absolute deadline per command (the server cannot
- * hold a caller by dripping bytes), and stops early when the control
- * descriptor of the parameters becomes readable and `is_stopping` says so.
- * After ERR_NETWORK, ERR_TLS, ERR_PROTOCOL, ERR_DEADLINE or ERR_STOPPED the
- * session is dead: only remote_close may follow.  After ERR_SERVER (a tagged
- * NO or BAD) it is usable.  Folder names are wire names throughout: the bytes
- * of LIST (L052).
+ * Everything blocks, with a deadline per command, and stops early when
+ * `may_go_on` says so (asked before each command and about once a second
+ * while waiting).
+ *
+ * Deadlines.  A command has command_msecs in all, whatever the server sends
+ * meanwhile.  Replies whose length nobody knows (FETCH, SELECT with QRESYNC)
+ * instead end when nothing has come for command_msecs, or when less than
+ * 1 KiB/s was averaged over a minute of waiting: a server that drips bytes is
+ * cut.  Only waiting for the server counts, not what the caller does meanwhile.
+ *
+ * After ERR_SERVER (a tagged NO or BAD) and ERR_PERMANENT (an argument that
+ * cannot be sent) the session is usable.  After every other error it is dead:
+ * nothing more is sent, each call fails with the same error, and only
+ * remote_close is of use.  BYE is ERR_NETWORK with the server's words, or
+ * ERR_THROTTLED when the words ask to come back later.
+ *
+ * Folder names are wire names throughout: the bytes of LIST (L052).
  *
  * libetpan stays inside this folder; what comes out is plain data.
  */
@@ -20,9 +30,14 @@
 #include "store/message.h"
 #include "store/store.h" /* enum tls_mode, folder_role, cursor */
 
+struct quirks_table;
+
 /* Once, before fork: trust store, GnuTLS, catch-all extension.  ca_file may
- * be NULL or "". */
+ * be NULL or "".  May be called again to load a changed trust store. */
 int remote_init(const char *ca_file, struct err *err);
+/* What to do otherwise for which server; kept, not copied.  Before fork, NULL:
+ * nothing.  Matched after the greeting and again after login. */
+void remote_set_quirks(const struct quirks_table *table);
 
 struct remote_params {
 	const char *host;
@@ -52,9 +67,11 @@ struct remote_params {
 
 struct remote;
 
-/* Connects, verifies, logs in, reads capabilities, sends ID.  No credential
- * leaves before the peer is verified (TLS_NONE: only to what the account
- * says).  ERR_TLS texts name which of chain, name, date. */
+/* Connects, verifies, logs in, reads capabilities; ID goes out with the first
+ * command.  No credential leaves before the peer is verified (TLS_NONE: only
+ * to what the account says).  ERR_TLS texts name which of chain, name, date.
+ * ERR_AUTH is only what the server says of the credentials; busy and limits
+ * are ERR_THROTTLED with retry_after_secs. */
 int remote_open(struct remote **r_r, const struct remote_params *params,
     struct err *err);
 /* LOGOUT when the session is sound, without waiting for the answer. */
@@ -88,7 +105,9 @@ struct remote_folder {
 	enum folder_role role; /* from SPECIAL-USE / XLIST flags only */
 	bool is_selectable;
 };
-/* A complete, tagged-OK LIST or an error (R-SYNC-1). */
+/* A complete, tagged-OK LIST with at least one folder, or an error (R-SYNC-1).
+ * Whether INBOX is among them is for the caller to look at (L063).  Lines that
+ * name no folder a command could name are left out. */
 int remote_list(struct remote *r, struct arena *arena,
     struct remote_folder **folders_r, size_t *n_r, struct err *err);
 
@@ -115,6 +134,17 @@ struct remote_changes {
 	uint32_t *vanished; /* sorted, unique */
 	size_t n_vanished, cap_vanished;
 	struct arena *arena; /* set by the caller */
+
+	/* EXPUNGE lines and flag news without a UID: sequence numbers mean
+	 * nothing here, compare UIDs. */
+	size_t n_expunged, n_unnamed;
+	/* remote_noop: messages in the folder now. */
+	uint32_t exists;
+	/* UIDs above this are not taken as vanished; 0: no limit.  Set by
+	 * remote_select and remote_changed_since to what is known. */
+	uint32_t vanished_limit;
+	/* The server named more than can be held: compare UIDs instead. */
+	bool is_vanished_cut;
 };
 
 /*
@@ -162,6 +192,9 @@ struct remote_sink {
 	int (*bytes)(void *arg, const char *p, size_t len);
 	int (*done)(void *arg, const struct place *place, bool has_body);
 	void *arg;
+	/* The bytes so far were of a message not asked for, or twice: forget
+	 * them.  NULL: such a message ends the session (ERR_PROTOCOL). */
+	void (*drop)(void *arg);
 };
 int remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
     size_t per_command, const struct remote_sink *sink, struct err *err);

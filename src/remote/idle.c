@@ -1,0 +1,199 @@
+/*
+ * idle.c - waiting for the server to say something.
+ *
+ * Runs in: hot children.  Blocks until there is news, the control descriptor
+ * is readable, or the time is over.
+ *
+ * Our own loop: the library's looks at the socket only, while a line may have
+ * been read long ago, and does not bear a line before the "+" (L098).
+ */
+#include "base/clock.h"
+#include "remote/command.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+
+struct idle {
+	struct remote *r;
+	int tag;
+	bool is_changed;
+	bool is_going; /* "+" has come */
+	bool is_over;  /* the tagged line has come */
+	struct reply reply;
+};
+
+/*
+ * A line as mend leaves it.  "* OK Still here" is nothing new, and neither is
+ * an EXISTS that repeats the count as a keep-alive (L041, L093).
+ */
+static bool
+is_news(struct remote *r, const char *line)
+{
+	struct mailimap_selection_info *info = r->imap->imap_selection_info;
+	unsigned long number;
+	char *end;
+
+	if (strncmp(line, "* VANISHED", 10) == 0) {
+		r->is_exists_known = false;
+		return true;
+	}
+	if (line[0] != '*' || !isdigit((unsigned char)line[2]))
+		return false;
+	number = strtoul(line + 2, &end, 10);
+	if (strncmp(end, " EXISTS", 7) == 0) {
+		bool is_same = r->is_exists_known &&
+		    info->sel_exists == number;
+
+		info->sel_exists = (uint32_t)number;
+		r->is_exists_known = true;
+		return !is_same;
+	}
+	if (strncmp(end, " EXPUNGE", 8) == 0) {
+		if (info->sel_exists > 0)
+			info->sel_exists--;
+		return true;
+	}
+	return strncmp(end, " FETCH", 6) == 0;
+}
+
+static int
+read_line(struct idle *idle, struct err *err)
+{
+	struct remote *r = idle->r;
+	const char *line = mailimap_read_line(r->imap);
+
+	if (line == NULL)
+		return session_die(r, wire_error(r->wire), err);
+	if (line[0] == '+')
+		idle->is_going = true;
+	else if (command_is_tagged(line, idle->tag, &idle->reply))
+		idle->is_over = true;
+	else if (is_news(r, line))
+		idle->is_changed = true;
+	return 0;
+}
+
+static bool
+has_line(struct remote *r)
+{
+	return r->imap->imap_stream->read_buffer_len > 0 ||
+	    wire_has_line(r->wire);
+}
+
+/* What libetpan and malloc keep from the work before. */
+static void
+slim(struct remote *r)
+{
+	mmap_string_free(r->imap->imap_stream_buffer);
+	r->imap->imap_stream_buffer = mmap_string_new("");
+	if (r->imap->imap_response_info != NULL)
+		mailimap_response_info_free(r->imap->imap_response_info);
+	r->imap->imap_response_info = NULL;
+	wire_slim(r->wire);
+	malloc_trim(0);
+}
+
+static int
+wait_for_news(struct idle *idle, int control_fd, int64_t msecs,
+    enum remote_wake *wake_r, struct err *err)
+{
+	struct remote *r = idle->r;
+	int64_t deadline = clock_mono_msecs() + msecs, left;
+	struct pollfd fds[2] = {
+		{ .fd = wire_fd(r->wire), .events = POLLIN },
+		{ .fd = control_fd, .events = POLLIN },
+	};
+
+	*wake_r = WAKE_CHANGED;
+	for (;;) {
+		wire_set_deadline(r->wire, r->command_msecs);
+		while (has_line(r) && !idle->is_over)
+			if (read_line(idle, err) == -1)
+				return -1;
+		if (idle->is_changed || idle->is_over)
+			return 0;
+		left = deadline - clock_mono_msecs();
+		if (left <= 0) {
+			*wake_r = WAKE_TIMEOUT;
+			return 0;
+		}
+		wire_slim(r->wire);
+		if (poll(fds, 2, left > INT32_MAX ? INT32_MAX : (int)left) ==
+			-1 &&
+		    errno != EINTR) {
+			wire_fail(r->wire, ERR_NETWORK, "poll: %s",
+			    strerror(errno));
+			return session_die(r, wire_error(r->wire), err);
+		}
+		if (fds[1].revents != 0) {
+			*wake_r = WAKE_CONTROL;
+			return 0;
+		}
+		if (fds[0].revents != 0 && wire_feed(r->wire) == -1)
+			return session_die(r, wire_error(r->wire), err);
+	}
+}
+
+/* Up to "+"; what comes before it counts. */
+static int
+begin(struct idle *idle, struct err *err)
+{
+	struct buf out = BUF_INIT;
+	int result;
+
+	wire_set_limits(idle->r->wire, 65536, (uint64_t)16 << 20);
+	idle->tag = command_begin(idle->r, &out);
+	buf_adds(&out, "IDLE");
+	result = command_send(idle->r, &out, err);
+	buf_release(&out);
+	if (result == 0)
+		result = command_settle(idle->r, err);
+	while (result == 0 && !idle->is_going && !idle->is_over)
+		result = read_line(idle, err);
+	if (result == -1)
+		return -1;
+	if (!idle->is_going)
+		return reply_check(idle->r, &idle->reply, "IDLE", err) == -1 ?
+		    -1 : err_set(err, ERR_SERVER, "%s: IDLE ended at once",
+			     idle->r->host);
+	return 0;
+}
+
+static int
+finish(struct idle *idle, struct err *err)
+{
+	struct remote *r = idle->r;
+
+	wire_set_deadline(r->wire, r->command_msecs);
+	if (wire_send(r->wire, "DONE\r\n", 6, false) == -1)
+		return session_die(r, wire_error(r->wire), err);
+	while (!idle->is_over)
+		if (read_line(idle, err) == -1)
+			return -1;
+	return 0;
+}
+
+int
+remote_idle(struct remote *r, int control_fd, int64_t msecs,
+    enum remote_wake *wake_r, struct err *err)
+{
+	struct idle idle = { .r = r };
+
+	if (!r->is_selected)
+		return err_set(err, ERR_PERMANENT, "IDLE without a folder");
+	if (begin(&idle, err) == -1)
+		return -1;
+	slim(r);
+	if (wait_for_news(&idle, control_fd, msecs, wake_r, err) == -1)
+		return -1;
+	if (!idle.is_over && finish(&idle, err) == -1)
+		return -1;
+	/* Some servers end an IDLE by themselves. */
+	if (!idle.is_changed && *wake_r == WAKE_CHANGED)
+		*wake_r = WAKE_TIMEOUT;
+	if (idle.is_changed)
+		*wake_r = WAKE_CHANGED;
+	return reply_check(r, &idle.reply, "IDLE", err);
+}

@@ -1,0 +1,194 @@
+/*
+ * list.c - the folders of an account.
+ *
+ * Runs in: hot, pool and job children.  Blocks as the wire does.
+ */
+#include "remote/command.h"
+#include "remote/names.h"
+
+#define LIST_TEXT_MAX ((uint64_t)32 << 20)
+
+static enum folder_role
+role_of_flag(const char *flag)
+{
+	static const struct {
+		const char *flag;
+		enum folder_role role;
+	} roles[] = {
+		{ "Inbox", ROLE_INBOX },
+		{ "Sent", ROLE_SENT },
+		{ "Drafts", ROLE_DRAFTS },
+		{ "Archive", ROLE_ARCHIVE },
+		{ "Trash", ROLE_TRASH },
+		{ "Junk", ROLE_JUNK },
+		{ "Spam", ROLE_JUNK },
+		{ "All", ROLE_ALL },
+		{ "AllMail", ROLE_ALL },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		if (strcasecmp(flag, roles[i].flag) == 0)
+			return roles[i].role;
+	return ROLE_NONE;
+}
+
+static void
+read_flags(struct remote_folder *folder, struct mailimap_mbx_list_flags *flags)
+{
+	clistiter *i;
+
+	folder->is_selectable = true;
+	if (flags == NULL)
+		return;
+	if (flags->mbf_type == MAILIMAP_MBX_LIST_FLAGS_SFLAG &&
+	    flags->mbf_sflag == MAILIMAP_MBX_LIST_SFLAG_NOSELECT)
+		folder->is_selectable = false;
+	for (i = flags->mbf_oflags != NULL ? clist_begin(flags->mbf_oflags) :
+					     NULL;
+	     i != NULL; i = clist_next(i)) {
+		struct mailimap_mbx_list_oflag *flag = clist_content(i);
+
+		if (flag->of_type != MAILIMAP_MBX_LIST_OFLAG_FLAG_EXT ||
+		    flag->of_flag_ext == NULL)
+			continue;
+		if (strcasecmp(flag->of_flag_ext, "NonExistent") == 0 ||
+		    strcasecmp(flag->of_flag_ext, "Noselect") == 0)
+			folder->is_selectable = false;
+		if (folder->role == ROLE_NONE)
+			folder->role = role_of_flag(flag->of_flag_ext);
+	}
+}
+
+static int
+compare_folders(const void *a, const void *b)
+{
+	const struct remote_folder *x = a, *y = b;
+
+	return strcmp(x->wire, y->wire);
+}
+
+/* Some servers list a folder twice; the one that says more stays. */
+static size_t
+without_doubles(struct remote_folder *folders, size_t n)
+{
+	size_t i, kept = 0;
+
+	qsort(folders, n, sizeof(*folders), compare_folders);
+	for (i = 0; i < n; i++) {
+		if (kept > 0 &&
+		    strcmp(folders[kept - 1].wire, folders[i].wire) == 0) {
+			if (folders[kept - 1].role == ROLE_NONE)
+				folders[kept - 1].role = folders[i].role;
+			continue;
+		}
+		folders[kept++] = folders[i];
+	}
+	return kept;
+}
+
+/* Copies what libetpan has gathered. */
+static void
+take(struct remote *r, struct arena *arena, struct remote_folder **folders_r,
+    size_t *n_r)
+{
+	clist *list = r->imap->imap_response_info->rsp_mailbox_list;
+	struct remote_folder *folders = ARENA_ARRAY(arena,
+	    struct remote_folder, (size_t)clist_count(list) + 1);
+	clistiter *i;
+	size_t n = 0;
+
+	for (i = clist_begin(list); i != NULL; i = clist_next(i)) {
+		struct mailimap_mailbox_list *box = clist_content(i);
+		struct remote_folder *folder = &folders[n];
+
+		if (box->mb_name[0] == '\0' ||
+		    strpbrk(box->mb_name, "\r\n") != NULL)
+			continue;
+		memset(folder, 0, sizeof(*folder));
+		folder->wire = arena_strdup(arena, box->mb_name);
+		folder->path = name_for_people(arena, box->mb_name);
+		folder->delimiter = box->mb_delimiter;
+		read_flags(folder, box->mb_flag);
+		if (name_is_inbox(folder->wire))
+			folder->role = ROLE_INBOX;
+		n++;
+	}
+	*folders_r = folders;
+	*n_r = without_doubles(folders, n);
+}
+
+/* *n_r 0 when the server refused this form of the command or said nothing. */
+static int
+ask(struct remote *r, const char *command, struct arena *arena,
+    struct remote_folder **folders_r, size_t *n_r, struct reply *reply,
+    struct err *err)
+{
+	struct buf out = BUF_INIT;
+	int tag = command_begin(r, &out), result;
+
+	*n_r = 0;
+	buf_adds(&out, command);
+	wire_set_limits(r->wire, 65536, LIST_TEXT_MAX);
+	result = command_send(r, &out, err);
+	buf_release(&out);
+	if (result == 0)
+		result = command_reply(r, tag, reply, err);
+	if (result == -1)
+		return -1;
+	if (reply->status == REPLY_OK)
+		take(r, arena, folders_r, n_r);
+	return 0;
+}
+
+static bool
+has_inbox(const struct remote_folder *folders, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (folders[i].role == ROLE_INBOX)
+			return true;
+	return false;
+}
+
+static const char *
+richer_form(struct remote *r)
+{
+	if (session_has(r, "SPECIAL-USE") && !r->quirks.no_list_extended &&
+	    (session_has(r, "LIST-EXTENDED") || session_has(r, "IMAP4rev2")))
+		return "LIST \"\" \"*\" RETURN (SPECIAL-USE)";
+	if (session_has(r, "XLIST") && !session_has(r, "SPECIAL-USE"))
+		return "XLIST \"\" \"*\"";
+	return NULL;
+}
+
+int
+remote_list(struct remote *r, struct arena *arena,
+    struct remote_folder **folders_r, size_t *n_r, struct err *err)
+{
+	const char *rich = richer_form(r);
+	struct mend_notes *notes = wire_notes(r->wire);
+	struct reply reply;
+
+	*folders_r = NULL;
+	*n_r = 0;
+	notes->n_broken_lists = 0;
+	if (rich != NULL && ask(r, rich, arena, folders_r, n_r, &reply,
+		err) == -1)
+		return -1;
+	/* Strato answers the extended form with nothing (L062). */
+	if (!has_inbox(*folders_r, *n_r)) {
+		if (ask(r, "LIST \"\" \"*\"", arena, folders_r, n_r, &reply,
+			err) == -1 ||
+		    reply_check(r, &reply, "LIST", err) == -1)
+			return -1;
+	}
+	if (notes->n_broken_lists > 0)
+		log_warn(r->log, "%u folders left out: no name a command "
+		    "could use", notes->n_broken_lists);
+	if (*n_r == 0)
+		return err_set(err, ERR_SERVER,
+		    "%s: LIST shows no folder at all", r->host);
+	return 0;
+}

@@ -1,0 +1,223 @@
+/*
+ * login.c - proving who we are.
+ *
+ * Runs in: hot, pool and job children.  Blocks as the wire does.
+ *
+ * AUTHENTICATE PLAIN with an initial response where the server takes one (any
+ * byte in name and password, one round trip), else LOGIN.  What held the
+ * password is overwritten before it is freed; the rawlog blanks it; a server
+ * that repeats it in its answer is not quoted.
+ */
+#define _GNU_SOURCE
+#include "remote/command.h"
+#include "remote/words.h"
+
+#include <bsd/string.h>
+
+static void
+wipe(struct buf *b)
+{
+	if (b->data != NULL)
+		explicit_bzero(b->data, b->cap);
+	buf_release(b);
+}
+
+static void
+add_base64(struct buf *out, const char *bytes, size_t len)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "abcdefghijklmnopqrstuvwxyz"
+				     "0123456789+/";
+	const unsigned char *p = (const unsigned char *)bytes;
+	size_t i;
+
+	for (i = 0; i < len; i += 3) {
+		uint32_t v = (uint32_t)p[i] << 16;
+
+		if (i + 1 < len)
+			v |= (uint32_t)p[i + 1] << 8;
+		if (i + 2 < len)
+			v |= p[i + 2];
+		buf_addc(out, digits[v >> 18 & 63]);
+		buf_addc(out, digits[v >> 12 & 63]);
+		buf_addc(out, i + 1 < len ? digits[v >> 6 & 63] : '=');
+		buf_addc(out, i + 2 < len ? digits[v & 63] : '=');
+	}
+}
+
+/*
+ * Room for everything at once: a buffer that grows leaves copies of its
+ * beginning behind.
+ */
+static void
+reserve(struct buf *b, const char *login, const char *password)
+{
+	buf_reserve(b, 4 * (strlen(login) + strlen(password)) + 200);
+}
+
+static void
+add_plain(struct buf *out, const char *login, const char *password)
+{
+	struct buf message = BUF_INIT;
+
+	reserve(&message, login, password);
+	buf_addc(&message, '\0');
+	buf_adds(&message, login);
+	buf_addc(&message, '\0');
+	buf_adds(&message, password);
+	add_base64(out, message.data, message.len);
+	wipe(&message);
+}
+
+static int
+send_secret(struct remote *r, const struct buf *out, struct err *err)
+{
+	if (wire_send(r->wire, out->data, out->len, true) == -1)
+		return session_die(r, wire_error(r->wire), err);
+	return 0;
+}
+
+static int
+authenticate_plain(struct remote *r, const char *login, const char *password,
+    bool has_initial, struct reply *reply, struct err *err)
+{
+	struct buf out = BUF_INIT, response = BUF_INIT;
+	int tag, result;
+
+	reserve(&out, login, password);
+	reserve(&response, login, password);
+	tag = command_begin(r, &out);
+	buf_adds(&out, "AUTHENTICATE PLAIN");
+	if (has_initial) {
+		buf_addc(&out, ' ');
+		add_plain(&out, login, password);
+	} else {
+		add_plain(&response, login, password);
+		buf_adds(&response, "\r\n");
+	}
+	buf_adds(&out, "\r\n");
+	result = send_secret(r, &out, err);
+	if (result == 0)
+		result = command_reply_lines(r, tag,
+		    has_initial ? NULL : response.data, reply, err);
+	wipe(&out);
+	wipe(&response);
+	return result;
+}
+
+static bool
+needs_literal(const char *s)
+{
+	for (; *s != '\0'; s++)
+		if ((unsigned char)*s >= 0x7F || (unsigned char)*s < ' ')
+			return true;
+	return false;
+}
+
+/*
+ * LOGIN in pieces: a literal needs the server's "+" before its bytes unless
+ * the server has LITERAL+ (or LITERAL-, for short ones).
+ */
+static int
+add_login_string(struct remote *r, struct buf *out, const char *s,
+    struct err *err)
+{
+	bool can_push = session_has(r, "LITERAL+") ||
+	    (session_has(r, "LITERAL-") && strlen(s) <= 4096);
+	const char *line;
+	struct reply reply;
+
+	if (!needs_literal(s))
+		return command_add_string(out, s, err);
+	buf_addf(out, "{%zu%s}\r\n", strlen(s), can_push ? "+" : "");
+	if (!can_push) {
+		if (send_secret(r, out, err) == -1)
+			return -1;
+		buf_reset(out);
+		do {
+			if ((line = mailimap_read_line(r->imap)) == NULL)
+				return session_die(r, wire_error(r->wire),
+				    err);
+			if (command_is_tagged(line, r->last_tag, &reply)) {
+				words_for_login(reply.text, true, r->host, err);
+				return -1;
+			}
+		} while (line[0] != '+');
+	}
+	buf_adds(out, s);
+	return 0;
+}
+
+static int
+login_command(struct remote *r, const char *login, const char *password,
+    struct reply *reply, struct err *err)
+{
+	struct buf out = BUF_INIT;
+	int tag, result;
+
+	reserve(&out, login, password);
+	tag = command_begin(r, &out);
+	buf_adds(&out, "LOGIN ");
+	result = add_login_string(r, &out, login, err);
+	buf_addc(&out, ' ');
+	if (result == 0)
+		result = add_login_string(r, &out, password, err);
+	buf_adds(&out, "\r\n");
+	if (result == 0)
+		result = send_secret(r, &out, err);
+	if (result == 0)
+		result = command_reply_lines(r, tag, NULL, reply, err);
+	wipe(&out);
+	return result;
+}
+
+static int
+run(struct remote *r, const char *login, const char *password,
+    struct reply *reply, struct err *err)
+{
+	bool has_plain = session_has(r, "AUTH=PLAIN");
+
+	wire_set_deadline(r->wire, r->command_msecs);
+	/* Never an initial response for LOGIN (L006). */
+	if (has_plain && session_has(r, "SASL-IR"))
+		return authenticate_plain(r, login, password, true, reply,
+		    err);
+	if (!session_has(r, "LOGINDISABLED"))
+		return login_command(r, login, password, reply, err);
+	if (has_plain)
+		return authenticate_plain(r, login, password, false, reply,
+		    err);
+	return err_set(err, wire_is_tls(r->wire) ? ERR_PERMANENT : ERR_TLS,
+	    "%s takes no password login%s", r->host,
+	    wire_is_tls(r->wire) ? "" : " without TLS");
+}
+
+int
+login_run(struct remote *r, const char *login, const char *password,
+    struct err *err)
+{
+	struct mend_notes *notes = wire_notes(r->wire);
+	struct err refused = ERR_INIT;
+	struct reply reply = { .status = REPLY_BAD };
+	int result;
+
+	if (strpbrk(login, "\r\n") != NULL || strpbrk(password, "\r\n") != NULL)
+		return err_set(err, ERR_AUTH,
+		    "a line end in the login name or password");
+	if (session_check(r, err) == -1)
+		return -1;
+	rawlog_hide(wire_rawlog(r->wire), password);
+	notes->has_capability = false;
+	result = run(r, login, password, &reply, err);
+	rawlog_hide(wire_rawlog(r->wire), NULL);
+	if (result == -1)
+		return -1;
+	if (reply.status == REPLY_OK)
+		return 0;
+	if (password[0] != '\0' && strstr(reply.text, password) != NULL)
+		snprintf(reply.text, sizeof(reply.text),
+		    "(an answer that repeats the password)");
+	words_for_login(reply.text, reply.status == REPLY_BAD, r->host,
+	    &refused);
+	return session_die(r, &refused, err);
+}

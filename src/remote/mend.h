@@ -1,0 +1,63 @@
+/*
+ * mend.h - what servers send, made fit for the parser.
+ *
+ * libetpan loses its place after a line it does not know, and dies of some
+ * (libetpan-gmime: PERMANENTFLAGS, NAMESPACE, deep nesting).  So it never sees
+ * a server's line as it came: each is reduced here to what we asked for, in
+ * the plainest spelling, and everything else is left out.  Pure; the wire
+ * calls it for each line outside literals.
+ */
+#ifndef REMOTE_MEND_H
+#define REMOTE_MEND_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mend_verdict {
+	MEND_PASS,  /* hand over and clear what is in `out` */
+	MEND_HOLD,  /* more of this reply must come first: keep `out` */
+	MEND_BYE,   /* the server ended the session: notes.last_words */
+	MEND_STRAY, /* neither "*" nor "+" nor a tag (L044): last_words */
+};
+
+/* What the parser is not told. */
+struct mend_notes {
+	struct buf capability;	/* words after CAPABILITY, the last one wins */
+	bool has_capability;
+	bool has_enabled;	/* an untagged ENABLED came */
+	bool enabled_qresync, enabled_condstore;
+	char last_words[240];
+	unsigned n_broken_lists, n_broken_fetches; /* parts were left out */
+};
+
+struct mend {
+	struct mend_notes notes;
+
+	/* After mend_line: a literal follows the line. */
+	bool has_literal;
+	bool keep_literal; /* else its bytes are to be thrown away */
+	uint64_t literal;  /* UINT64_MAX: larger than any number */
+
+	/* The reply a literal has interrupted. */
+	enum mend_reply {
+		REPLY_NONE,
+		REPLY_SKIPPED,
+		REPLY_LIST,
+		REPLY_STATUS,
+		REPLY_FETCH,
+	} reply;
+	unsigned value_depth; /* FETCH: inside the value of an unknown item */
+	bool has_items;	      /* FETCH: something was passed on */
+};
+
+void mend_init(struct mend *m);
+void mend_release(struct mend *m);
+
+/* `line` with its line end.  Appends to `out`. */
+enum mend_verdict mend_line(struct mend *m, const char *line, size_t len,
+    struct buf *out);
+
+#endif

@@ -1,0 +1,385 @@
+/*
+ * mend_fetch.c - FETCH lines with the items we ask for, and no others.
+ *
+ * Runs in: hot, pool and job children.  Never blocks.
+ *
+ * UID, FLAGS, INTERNALDATE, RFC822.SIZE, MODSEQ, BODY[] and
+ * BODY[HEADER.FIELDS ...] are written anew; every other item is skipped with
+ * its value, however deep or broken (L015-L039).  When a line stops making
+ * sense, what was understood so far is passed on as a complete reply.
+ */
+#include "remote/mend_reply.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+static void
+begin_item(struct mend *m, struct buf *out, const char *name)
+{
+	if (m->has_items)
+		buf_addc(out, ' ');
+	buf_adds(out, name);
+	m->has_items = true;
+}
+
+/* false: not closed on this line. */
+static bool
+skip_quoted(struct scan *s)
+{
+	for (s->p++; s->p < s->end; s->p++) {
+		if (*s->p == '\\' && s->p + 1 < s->end)
+			s->p++;
+		else if (*s->p == '"') {
+			s->p++;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+is_atom_end(char c)
+{
+	return c == ' ' || c == '\t' || c == '(' || c == ')' || c == '"';
+}
+
+/*
+ * Skips one value, or the rest of one whose parentheses are m->value_depth
+ * deep.  false: the line ended first.
+ */
+static bool
+skip_value(struct mend *m, struct scan *s)
+{
+	do {
+		scan_blanks(s);
+		if (s->p == s->end)
+			return false;
+		if (*s->p == '"') {
+			if (!skip_quoted(s))
+				return false;
+		} else if (*s->p == '(') {
+			m->value_depth++;
+			s->p++;
+		} else if (*s->p == ')') {
+			if (m->value_depth == 0)
+				return true; /* no value at all */
+			m->value_depth--;
+			s->p++;
+		} else {
+			while (s->p < s->end && !is_atom_end(*s->p))
+				s->p++;
+		}
+	} while (m->value_depth > 0);
+	return true;
+}
+
+/* "BODY[HEADER.FIELDS (X "Y")]<0>" is one name. */
+static size_t
+take_name(struct scan *s, const char **name_r)
+{
+	const char *from = s->p;
+
+	while (s->p < s->end && !is_atom_end(*s->p) && *s->p != '[')
+		s->p++;
+	if (s->p < s->end && *s->p == '[') {
+		while (s->p < s->end && *s->p != ']') {
+			if (*s->p != '"')
+				s->p++;
+			else if (!skip_quoted(s))
+				break;
+		}
+		if (s->p < s->end)
+			s->p++;
+		while (s->p < s->end && !is_atom_end(*s->p))
+			s->p++;
+	}
+	*name_r = from;
+	return (size_t)(s->p - from);
+}
+
+/* --- items ------------------------------------------------------------------ */
+
+static bool
+is_flag(const char *p, const char *end)
+{
+	if (p < end && *p == '\\')
+		p++;
+	if (p == end)
+		return false;
+	for (; p < end; p++)
+		if (*p <= ' ' || *p >= 0x7F || strchr("(){%*\"\\]", *p))
+			return false;
+	return true;
+}
+
+/* A bad keyword is left out, the others stay (L033). */
+static bool
+item_flags(struct mend *m, struct scan *s, struct buf *out)
+{
+	struct buf flags = BUF_INIT;
+	bool is_closed = false;
+
+	if (s->p == s->end || *s->p != '(')
+		return skip_value(m, s);
+	s->p++;
+	while (s->p < s->end && !is_closed) {
+		const char *from;
+
+		scan_blanks(s);
+		from = s->p;
+		while (s->p < s->end && !is_atom_end(*s->p))
+			s->p++;
+		if (is_flag(from, s->p)) {
+			if (flags.len > 0)
+				buf_addc(&flags, ' ');
+			buf_add(&flags, from, (size_t)(s->p - from));
+		}
+		if (s->p == s->end)
+			break;
+		if (*s->p == ')') {
+			is_closed = true;
+			s->p++;
+		} else if (*s->p == '(') {
+			if (!skip_value(m, s))
+				break;
+		} else if (*s->p == '"') {
+			if (!skip_quoted(s))
+				break;
+		}
+	}
+	if (is_closed) {
+		begin_item(m, out, "FLAGS (");
+		buf_adds(out, buf_str(&flags));
+		buf_addc(out, ')');
+	}
+	buf_release(&flags);
+	return is_closed;
+}
+
+static bool
+item_uid(struct mend *m, struct scan *s, struct buf *out)
+{
+	uint64_t uid;
+
+	if (!scan_number(s, &uid))
+		return skip_value(m, s);
+	if (uid > 0 && uid <= UINT32_MAX) {
+		begin_item(m, out, "UID ");
+		buf_addf(out, "%u", (unsigned)uid);
+	}
+	return true;
+}
+
+static bool
+item_size(struct mend *m, struct scan *s, struct buf *out)
+{
+	uint64_t size;
+
+	if (!scan_number(s, &size))
+		return skip_value(m, s);
+	/* Some write decimals, "12.0": the rest of the word goes. */
+	while (s->p < s->end && !is_atom_end(*s->p))
+		s->p++;
+	begin_item(m, out, "RFC822.SIZE ");
+	buf_addf(out, "%u",
+	    size > UINT32_MAX ? UINT32_MAX : (unsigned)size);
+	return true;
+}
+
+/* 0 and -1 say nothing (L077). */
+static bool
+item_modseq(struct mend *m, struct scan *s, struct buf *out)
+{
+	const char *from = s->p;
+	struct scan inner;
+	uint64_t modseq;
+
+	if (!skip_value(m, s))
+		return false;
+	inner = (struct scan){ .p = from, .end = s->p };
+	if (inner.p < inner.end && *inner.p == '(')
+		inner.p++;
+	scan_blanks(&inner);
+	if (scan_number(&inner, &modseq) && modseq > 0 && modseq <= INT64_MAX) {
+		begin_item(m, out, "MODSEQ (");
+		buf_addf(out, "%llu)", (unsigned long long)modseq);
+	}
+	return true;
+}
+
+/* `" 3-Mar-2026 10:00:00 +0545"`: d digit, x digit or blank, a letter. */
+static bool
+is_date(const char *p, size_t len)
+{
+	static const char shape[] = "xd-aaa-dddd dd:dd:dd sdddd";
+	size_t i;
+
+	if (len != sizeof(shape) - 1)
+		return false;
+	for (i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)p[i];
+
+		switch (shape[i]) {
+		case 'd':
+			if (!isdigit(c))
+				return false;
+			break;
+		case 'x':
+			if (!isdigit(c) && c != ' ')
+				return false;
+			break;
+		case 'a':
+			if (!isalpha(c))
+				return false;
+			break;
+		case 's':
+			if (c != '+' && c != '-')
+				return false;
+			break;
+		default:
+			if (c != (unsigned char)shape[i])
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool
+item_date(struct mend *m, struct scan *s, struct buf *out)
+{
+	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	const char *from = s->p;
+	size_t i, len;
+
+	if (s->p == s->end || *s->p != '"')
+		return skip_value(m, s);
+	if (!skip_quoted(s))
+		return false;
+	len = (size_t)(s->p - from) - 2;
+	if (!is_date(from + 1, len))
+		return true;
+	for (i = 0; i < 12; i++)
+		if (strncasecmp(from + 4, months + 3 * i, 3) == 0)
+			break;
+	if (i < 12) {
+		begin_item(m, out, "INTERNALDATE ");
+		buf_add(out, from, len + 2);
+	}
+	return true;
+}
+
+/*
+ * Returns false when the line ended: either broken, or a literal follows that
+ * is the value (m->has_literal is set then).
+ */
+static bool
+item_body(struct mend *m, struct scan *s, const char *name, struct buf *out)
+{
+	const char *from = s->p;
+
+	if (s->p < s->end && *s->p == '"') {
+		if (!skip_quoted(s))
+			return false;
+		begin_item(m, out, name);
+		buf_add(out, from, (size_t)(s->p - from));
+		return true;
+	}
+	if (s->p == s->end) {
+		if (!s->has_literal)
+			return false;
+		begin_item(m, out, name);
+		buf_addf(out, "{%llu}\r\n", (unsigned long long)m->literal);
+		m->has_literal = m->keep_literal = true;
+		return false;
+	}
+	/* NIL, or nothing where a string must be (L046). */
+	begin_item(m, out, name);
+	buf_adds(out, "NIL");
+	return *s->p == ')' ? true : skip_value(m, s);
+}
+
+static bool
+item(struct mend *m, struct scan *s, const char *name, size_t len,
+    struct buf *out)
+{
+	scan_blanks(s);
+	if (word_is(name, len, "UID"))
+		return item_uid(m, s, out);
+	if (word_is(name, len, "FLAGS"))
+		return item_flags(m, s, out);
+	if (word_is(name, len, "INTERNALDATE"))
+		return item_date(m, s, out);
+	if (word_is(name, len, "RFC822.SIZE"))
+		return item_size(m, s, out);
+	if (word_is(name, len, "MODSEQ"))
+		return item_modseq(m, s, out);
+	if (word_is(name, len, "BODY[]"))
+		return item_body(m, s, "BODY[] ", out);
+	if (len > 18 && strncasecmp(name, "BODY[HEADER.FIELDS", 18) == 0 &&
+	    name[len - 1] == ']')
+		return item_body(m, s, "BODY[HEADER] ", out);
+	return skip_value(m, s);
+}
+
+/* --- the reply ---------------------------------------------------------------- */
+
+static enum mend_verdict
+finish(struct mend *m, const struct scan *s, bool is_broken, struct buf *out)
+{
+	enum mend_verdict verdict = mend_skip(m, s);
+
+	if (is_broken)
+		m->notes.n_broken_fetches++;
+	else
+		m->has_literal = false, m->reply = REPLY_NONE;
+	m->value_depth = 0;
+	if (m->has_items)
+		buf_adds(out, ")\r\n");
+	else
+		buf_reset(out); /* the parser takes no empty list */
+	m->has_items = false;
+	return verdict;
+}
+
+enum mend_verdict
+mend_fetch_items(struct mend *m, struct scan *s, struct buf *out)
+{
+	const char *name;
+	size_t len;
+	bool is_whole = m->value_depth == 0 || skip_value(m, s);
+
+	m->reply = REPLY_FETCH;
+	while (is_whole) {
+		scan_blanks(s);
+		if (s->p < s->end && *s->p == ')')
+			return finish(m, s, false, out);
+		len = take_name(s, &name);
+		if (len == 0)
+			return finish(m, s, true, out);
+		is_whole = item(m, s, name, len, out);
+	}
+	if (m->has_literal) /* the value of BODY[] */
+		return MEND_PASS;
+	/* A literal inside a value that is skipped. */
+	if (s->has_literal && s->p == s->end) {
+		m->has_literal = true;
+		return MEND_HOLD;
+	}
+	return finish(m, s, true, out);
+}
+
+enum mend_verdict
+mend_fetch_begin(struct mend *m, struct scan *s, uint32_t number,
+    struct buf *out)
+{
+	m->has_items = false;
+	m->value_depth = 0;
+	scan_blanks(s);
+	if (s->p == s->end || *s->p != '(') {
+		m->notes.n_broken_fetches++;
+		return mend_skip(m, s);
+	}
+	s->p++;
+	buf_addf(out, "* %u FETCH (", (unsigned)number);
+	return mend_fetch_items(m, s, out);
+}

@@ -1,0 +1,120 @@
+/*
+ * scan.c - flags, sizes and dates of many messages.
+ *
+ * Runs in: hot, pool and job children.  Blocks as the wire does.
+ *
+ * Each FETCH line is handed on and forgotten; what grows is only the text of
+ * the reply, about 50 bytes a message.
+ */
+#include "remote/changes.h"
+#include "remote/command.h"
+
+#define SCAN_TEXT_MAX ((uint64_t)256 << 20)
+#define HEADER_MAX ((uint64_t)1 << 20)
+
+struct scan_job {
+	uint32_t from, to; /* UIDs asked for; 0: no limit */
+	remote_on_place on_place;
+	void *arg;
+	struct place_text text;
+};
+
+static void
+on_message(struct remote *r, struct mailimap_msg_att *att, void *arg)
+{
+	struct scan_job *job = arg;
+	struct place place;
+
+	if (wire_error(r->wire)->kind != ERR_NONE)
+		return;
+	place_read(&place, &job->text, att, NULL);
+	if (place.uid == 0 || place.uid < job->from ||
+	    (job->to != 0 && place.uid > job->to))
+		return;
+	if (job->on_place(job->arg, &place) == -1)
+		wire_fail(r->wire, ERR_STOPPED, "the caller ended the scan");
+}
+
+static void
+add_items(struct buf *out, unsigned items)
+{
+	buf_adds(out, " (UID");
+	if (items & ITEM_FLAGS)
+		buf_adds(out, " FLAGS");
+	if (items & ITEM_SIZE)
+		buf_adds(out, " RFC822.SIZE");
+	if (items & ITEM_DATE)
+		buf_adds(out, " INTERNALDATE");
+	if (items & ITEM_MODSEQ)
+		buf_adds(out, " MODSEQ");
+	if (items & ITEM_MESSAGE_ID)
+		buf_adds(out, " BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]");
+	buf_addc(out, ')');
+}
+
+static int
+run(struct remote *r, const char *command, uint32_t from, uint32_t to,
+    unsigned items, struct scan_job *job, struct err *err)
+{
+	struct buf out = BUF_INIT;
+	struct reply reply;
+	int tag, result;
+
+	if (!(r->caps & REMOTE_CONDSTORE))
+		items &= ~(unsigned)ITEM_MODSEQ;
+	tag = command_begin(r, &out);
+	buf_addf(&out, "%s %u:", command, from);
+	if (to == 0)
+		buf_addc(&out, '*');
+	else
+		buf_addf(&out, "%u", to);
+	add_items(&out, items);
+	wire_set_limits(r->wire, HEADER_MAX, SCAN_TEXT_MAX);
+	result = command_send(r, &out, err);
+	buf_release(&out);
+	if (result == -1)
+		return -1;
+	wire_set_stall(r->wire, r->command_msecs);
+	r->on_message = on_message;
+	r->on_message_arg = job;
+	result = command_reply(r, tag, &reply, err);
+	r->on_message = NULL;
+	return result == 0 ? reply_check(r, &reply, "FETCH", err) : -1;
+}
+
+int
+remote_scan_uids(struct remote *r, uint32_t from, uint32_t to, unsigned items,
+    remote_on_place on_place, void *arg, struct err *err)
+{
+	struct scan_job job = { .from = from > 0 ? from : 1, .to = to,
+		.on_place = on_place, .arg = arg };
+	int result;
+
+	result = run(r, "UID FETCH", job.from, to, items, &job, err);
+	place_text_release(&job.text);
+	return result;
+}
+
+int
+remote_scan_seq(struct remote *r, uint32_t from, uint32_t to, unsigned items,
+    remote_on_place on_place, void *arg, struct err *err)
+{
+	struct scan_job job = { .on_place = on_place, .arg = arg };
+	struct mailimap_selection_info *info = r->imap->imap_selection_info;
+	int result;
+
+	/* Sequence numbers that are not there are an error to the server. */
+	if (info == NULL || info->sel_exists == 0)
+		return session_check(r, err);
+	if (from == 0)
+		from = 1;
+	if (r->is_exists_known) {
+		if (from > info->sel_exists)
+			return session_check(r, err);
+		if (to > info->sel_exists)
+			to = 0;
+	}
+	result = run(r, "FETCH", from, to, items, &job, err);
+	place_text_release(&job.text);
+	return result;
+}
