@@ -172,7 +172,8 @@ args_bytes(const char *text, int64_t *bytes_r, struct err *err)
 		factor = (int64_t)1 << (10 * (unit - units + 1));
 		len--;
 	}
-	if (len == 0 || len >= sizeof(digits))
+	if (len == 0 || len >= sizeof(digits) ||
+	    strspn(text, "0123456789") < len)
 		return err_set(err, ERR_PERMANENT,
 		    "\"%s\" is no size (examples: 500M, 5G, 5368709120)", text);
 	memcpy(digits, text, len);

@@ -10,101 +10,100 @@
 #include "ctl/commands.h"
 #include "ctl/follow.h"
 
-#include "base/xmem.h"
-
 #include <inttypes.h>
 
-/*
- * What both commands read, in this order; then come the columns from Redis
- * and, for show, those made up here.
- */
+/* What both commands show, in this order. */
+enum cell {
+	CELL_EMAIL, CELL_USER, CELL_USER_ID, CELL_STATE, CELL_REASON,
+	CELL_SINCE, CELL_NEXT, CELL_TIER, CELL_OWNER, CELL_TTL, CELL_CONNS,
+	CELL_MAILBOXES, CELL_MESSAGES, CELL_LAST_MAIL, CELL_LAST_SYNC,
+	CELL_NEXT_TRY, CELL_LAST_ERROR, CELL_EPOCH, CELL_IMAP, CELL_SMTP,
+	CELL_ID,
+	N_CELLS
+};
+
+/* The cells in their order; NULL where Redis, or we, fill them in. */
 #define SQL_ACCOUNT                                                       \
-	"SELECT a.email, a.state, a.state_reason,"                        \
+	"SELECT a.email, u.email, a.user_id, a.state, a.state_reason,"    \
 	" extract(epoch FROM a.state_since)::bigint,"                     \
+	" NULL, NULL, NULL, NULL, NULL,"                                  \
 	" (SELECT count(*) FROM mailboxes m WHERE m.account_id = a.id),"  \
 	" (SELECT coalesce(sum(m.messages), 0) FROM mailboxes m"          \
 	"  WHERE m.account_id = a.id),"                                   \
 	" extract(epoch FROM a.last_mail_at)::bigint,"                    \
 	" extract(epoch FROM a.last_sync_at)::bigint,"                    \
-	" extract(epoch FROM a.next_try_at)::bigint,"                     \
-	" coalesce(f.epoch, 0), a.last_error, a.id, a.user_id, u.email,"  \
+	" extract(epoch FROM a.next_try_at)::bigint, a.last_error,"       \
+	" coalesce(f.epoch, 0),"                                          \
 	" a.imap_host || ':' || a.imap_port || ' ' || a.imap_tls ||"      \
 	"  ', login ' || a.imap_login,"                                   \
 	" CASE WHEN a.smtp_host <> '' THEN a.smtp_host || ':' ||"         \
 	"  a.smtp_port || ' ' || a.smtp_tls || ', login ' ||"             \
-	"  a.smtp_login END"                                              \
+	"  a.smtp_login END,"                                             \
+	" a.id"                                                           \
 	" FROM accounts a JOIN users u ON u.id = a.user_id"               \
 	" LEFT JOIN account_fence f ON f.account_id = a.id"
 
-enum cell {
-	CELL_EMAIL, CELL_STATE, CELL_REASON, CELL_SINCE, CELL_MAILBOXES,
-	CELL_MESSAGES, CELL_LAST_MAIL, CELL_LAST_SYNC, CELL_NEXT_TRY,
-	CELL_EPOCH, CELL_LAST_ERROR, CELL_ID, CELL_USER_ID, CELL_USER,
-	CELL_IMAP, CELL_SMTP,
-	/* from Redis */
-	CELL_TIER, CELL_OWNER, CELL_TTL, CELL_CONNS,
-	/* made up */
-	CELL_NEXT,
-	N_CELLS
-};
-#define N_SQL_CELLS CELL_TIER
-
 static const struct column list_columns[] = {
 	[CELL_EMAIL] = { "email", NULL, COLUMN_TEXT, COLUMN_FLEX, 20 },
+	[CELL_USER] = { "user", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
+	[CELL_USER_ID] = { "user_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
 	[CELL_STATE] = { "state", NULL, COLUMN_TEXT, 0, 0,
 	    tint_account_state },
 	[CELL_REASON] = { "state_reason", "REASON", COLUMN_TEXT,
-	    COLUMN_FLEX | COLUMN_DROP, 12, tint_error },
-	[CELL_SINCE] = { "state_since", "SINCE", COLUMN_AGE, COLUMN_DROP },
+	    COLUMN_FLEX | COLUMN_DROP | COLUMN_IF_SET, 12, tint_error },
+	[CELL_SINCE] = { "state_since", "SINCE", COLUMN_AGE,
+	    COLUMN_DROP_FIRST },
+	[CELL_NEXT] = { "next", NULL, COLUMN_TEXT,
+	    COLUMN_JSON_ONLY | COLUMN_IF_SET },
+	[CELL_TIER] = { "tier", NULL, COLUMN_TEXT, 0, 0, tint_tier },
+	[CELL_OWNER] = { "owner", NULL, COLUMN_TEXT,
+	    COLUMN_FLEX | COLUMN_DROP_FIRST | COLUMN_IF_SET, 12 },
+	[CELL_TTL] = { "lease_ttl", NULL, COLUMN_NUMBER, COLUMN_JSON_ONLY },
+	[CELL_CONNS] = { "connections", NULL, COLUMN_NUMBER,
+	    COLUMN_JSON_ONLY },
 	[CELL_MAILBOXES] = { "mailboxes", NULL, COLUMN_NUMBER,
 	    COLUMN_JSON_ONLY },
 	[CELL_MESSAGES] = { "messages", NULL, COLUMN_NUMBER },
 	[CELL_LAST_MAIL] = { "last_mail_at", "MAIL", COLUMN_AGE },
 	[CELL_LAST_SYNC] = { "last_sync_at", "SYNC", COLUMN_AGE },
 	[CELL_NEXT_TRY] = { "next_try", NULL, COLUMN_TIME, COLUMN_JSON_ONLY },
+	[CELL_LAST_ERROR] = { "last_error", NULL, COLUMN_TEXT,
+	    COLUMN_FLEX | COLUMN_DROP | COLUMN_IF_SET, 12, tint_error },
 	[CELL_EPOCH] = { "lease_epoch", NULL, COLUMN_NUMBER,
 	    COLUMN_JSON_ONLY },
-	[CELL_LAST_ERROR] = { "last_error", NULL, COLUMN_TEXT,
-	    COLUMN_JSON_ONLY },
-	[CELL_ID] = { "id", "ID", COLUMN_TEXT, COLUMN_DROP },
-	[CELL_USER_ID] = { "user_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
-	[CELL_USER] = { "user", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
 	[CELL_IMAP] = { "imap", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
 	[CELL_SMTP] = { "smtp", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
-	[CELL_TIER] = { "tier", NULL, COLUMN_TEXT, 0, 0, tint_tier },
-	[CELL_OWNER] = { "owner", NULL, COLUMN_TEXT,
-	    COLUMN_FLEX | COLUMN_DROP, 12 },
-	[CELL_TTL] = { "lease_ttl", NULL, COLUMN_NUMBER, COLUMN_JSON_ONLY },
-	[CELL_CONNS] = { "connections", NULL, COLUMN_NUMBER,
-	    COLUMN_JSON_ONLY },
+	[CELL_ID] = { "id", "ID", COLUMN_TEXT, COLUMN_DROP_FIRST },
 };
 
 static const struct column show_columns[] = {
 	[CELL_EMAIL] = { "email", "Account", COLUMN_TEXT },
+	[CELL_USER] = { "user", "User", COLUMN_TEXT },
+	[CELL_USER_ID] = { "user_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
 	[CELL_STATE] = { "state", "State", COLUMN_TEXT, 0, 0,
 	    tint_account_state },
 	[CELL_REASON] = { "state_reason", "Reason", COLUMN_TEXT,
 	    COLUMN_IF_SET, 0, tint_error },
 	[CELL_SINCE] = { "state_since", "Since", COLUMN_TIME },
+	[CELL_NEXT] = { "next", "Next", COLUMN_TEXT, COLUMN_IF_SET },
+	[CELL_TIER] = { "tier", "Tier", COLUMN_TEXT, COLUMN_IF_SET, 0,
+	    tint_tier },
+	[CELL_OWNER] = { "owner", "Owner", COLUMN_TEXT, COLUMN_IF_SET },
+	[CELL_TTL] = { "lease_ttl", "Lease left", COLUMN_SPAN,
+	    COLUMN_IF_SET },
+	[CELL_CONNS] = { "connections", "Connections", COLUMN_NUMBER },
 	[CELL_MAILBOXES] = { "mailboxes", "Folders", COLUMN_NUMBER },
 	[CELL_MESSAGES] = { "messages", "Messages", COLUMN_NUMBER },
 	[CELL_LAST_MAIL] = { "last_mail_at", "Last mail", COLUMN_TIME },
 	[CELL_LAST_SYNC] = { "last_sync_at", "Last sync", COLUMN_TIME },
 	[CELL_NEXT_TRY] = { "next_try", "Next try", COLUMN_TIME,
 	    COLUMN_IF_SET },
-	[CELL_EPOCH] = { "lease_epoch", "Epoch", COLUMN_NUMBER },
 	[CELL_LAST_ERROR] = { "last_error", "Last error", COLUMN_TEXT,
 	    COLUMN_IF_SET, 0, tint_error },
-	[CELL_ID] = { "id", "ID", COLUMN_TEXT },
-	[CELL_USER_ID] = { "user_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
-	[CELL_USER] = { "user", "User", COLUMN_TEXT },
+	[CELL_EPOCH] = { "lease_epoch", "Owners so far", COLUMN_NUMBER },
 	[CELL_IMAP] = { "imap", "IMAP", COLUMN_TEXT },
 	[CELL_SMTP] = { "smtp", "SMTP", COLUMN_TEXT, COLUMN_IF_SET },
-	[CELL_TIER] = { "tier", "Tier", COLUMN_TEXT, 0, 0, tint_tier },
-	[CELL_OWNER] = { "owner", "Owner", COLUMN_TEXT },
-	[CELL_TTL] = { "lease_ttl", "Lease", COLUMN_SPAN, COLUMN_IF_SET },
-	[CELL_CONNS] = { "connections", "Connections", COLUMN_NUMBER },
-	[CELL_NEXT] = { "next", "Next", COLUMN_TEXT, COLUMN_IF_SET },
+	[CELL_ID] = { "id", "ID", COLUMN_TEXT },
 };
 
 /* --- from Redis ------------------------------------------------------------------- */
@@ -154,9 +153,7 @@ print_list(struct ctl *ctl, const struct store_rows *rows)
 		views = load_views(ctl, rows);
 	t = table_new(list_columns, N_COLUMNS(list_columns), ctl->is_json);
 	for (size_t r = 0; r < rows->n_rows; r++) {
-		memset(cells, 0, sizeof(cells));
-		memcpy(cells, &ROWS_CELL(rows, r, 0),
-		    N_SQL_CELLS * sizeof(*cells));
+		memcpy(cells, &ROWS_CELL(rows, r, 0), sizeof(cells));
 		if (views != NULL)
 			fill_lease_cells(ctl, &views[r], cells);
 		table_add(t, cells);
@@ -280,7 +277,7 @@ show(struct ctl *ctl, const struct uuid *id, struct err *err)
 {
 	char text[UUID_TEXT_SIZE];
 	const char *params[] = { uuid_format(id, text) };
-	const char *cells[N_CELLS] = { NULL };
+	const char *cells[N_CELLS];
 	struct lease_view *views;
 	struct store_rows *rows;
 	struct table *t;
@@ -290,7 +287,7 @@ show(struct ctl *ctl, const struct uuid *id, struct err *err)
 		return -1;
 	if (rows->n_rows == 0)
 		return err_set(err, ERR_GONE, "no account %s", text);
-	memcpy(cells, rows->cells, N_SQL_CELLS * sizeof(*cells));
+	memcpy(cells, rows->cells, sizeof(cells));
 	views = load_views(ctl, rows);
 	if (views != NULL)
 		fill_lease_cells(ctl, &views[0], cells);

@@ -17,12 +17,29 @@ static const char *const group_titles[GROUP_COUNT] = {
 	[GROUP_OTHER] = "Help",
 };
 
-#define NAME_WIDTH 28
+/* The overview fits 80 columns; a test sees to the table. */
+#define NAME_WIDTH 27
 
 static void
 print_heading(const char *title)
 {
 	printf("%s%s%s\n", display_tint(TINT_BOLD), title, display_plain());
+}
+
+/* "-a A"; where there are many, only that there are. */
+static void
+add_required(struct buf *out, const struct command *c)
+{
+	const struct option_row *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_options; i++)
+		if (c->options[i].required && n++ == 0)
+			first = &c->options[i];
+	if (n == 1)
+		buf_addf(out, " -%c %s", first->letter, first->value);
+	else if (n > 1)
+		buf_adds(out, " OPTIONS");
 }
 
 /* Name and arguments on the left, what it does on the right. */
@@ -32,13 +49,10 @@ print_line(const struct command *c)
 	struct buf name = BUF_INIT;
 
 	buf_adds(&name, c->name);
+	add_required(&name, c);
 	if (*c->words != '\0')
 		buf_addf(&name, " %s", c->words);
-	if (name.len > NAME_WIDTH)
-		printf("  %s\n  %*s  %s\n", name.data, NAME_WIDTH, "",
-		    c->help);
-	else
-		printf("  %-*s  %s\n", NAME_WIDTH, name.data, c->help);
+	printf("  %-*s  %s\n", NAME_WIDTH, name.data, c->help);
 	buf_release(&name);
 }
 
@@ -56,7 +70,7 @@ print_overview(void)
 		putchar('\n');
 	}
 	printf("-j prints JSON, one object a line.  More: mailherdctl help "
-	    "COMMAND, mailherdctl(8).\n");
+	    "COMMAND, or\nman mailherdctl.\n");
 }
 
 static void
@@ -74,14 +88,45 @@ print_option(const struct option_row *o)
 	buf_release(&left);
 }
 
+/* Breaks before an option or argument; further lines are indented. */
+static void
+print_wrapped(const char *text, size_t indent)
+{
+	size_t column = 0;
+
+	while (*text != '\0') {
+		size_t len = strcspn(text, " ");
+
+		/* "[--name NAME]" stays together. */
+		if (*text == '[')
+			len = strcspn(text, "]") + 1;
+		if (column > 0 && column + 1 + len > 78) {
+			printf("\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > 0) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", (int)len, text);
+		column += len;
+		text += len;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
 static void
 print_command(const struct command *c)
 {
+	struct buf usage = BUF_INIT;
+
 	printf("%s%s%s - %s\n\n", display_tint(TINT_BOLD), c->name,
 	    display_plain(), c->help);
-	printf("usage: mailherdctl %s%s%s%s\n", c->name,
-	    *c->words != '\0' ? " " : "", c->words,
-	    c->n_options > 0 ? " [OPTIONS]" : "");
+	buf_adds(&usage, "usage: mailherdctl ");
+	command_usage(c, &usage);
+	print_wrapped(buf_str(&usage), sizeof("usage: mailherdctl ") - 1 +
+	    strlen(c->name) + 1);
+	buf_release(&usage);
 	if (c->n_options > 0)
 		putchar('\n');
 	for (size_t i = 0; i < c->n_options; i++)

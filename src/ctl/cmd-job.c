@@ -8,20 +8,22 @@
 #include "ctl/commands.h"
 
 #define JOB_ROW                                                           \
-	"j.id, j.queue, j.kind, j.account_id, coalesce(a.email, ''),"     \
+	"j.id, left(j.id::text, 8), j.queue, j.kind, j.account_id, coalesce(a.email, ''),"     \
 	" j.state, j.attempts,"                                           \
-	" extract(epoch FROM j.run_at)::bigint, j.last_error"
+	" CASE WHEN j.state IN ('queued', 'running')"                     \
+	"  THEN extract(epoch FROM j.run_at)::bigint END, j.last_error"
 
 static const struct column job_columns[] = {
-	{ "id", "ID", COLUMN_TEXT },
+	{ "id", "ID", COLUMN_TEXT, COLUMN_JSON_ONLY },
+	{ "short_id", "JOB", COLUMN_TEXT, COLUMN_HUMAN_ONLY },
 	{ "queue", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
 	{ "kind", NULL, COLUMN_TEXT, COLUMN_FLEX, 12 },
 	{ "account_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
-	{ "account", NULL, COLUMN_TEXT, COLUMN_FLEX | COLUMN_DROP, 10 },
+	{ "account", NULL, COLUMN_TEXT, COLUMN_FLEX, 10 },
 	{ "state", NULL, COLUMN_TEXT, 0, 0, tint_job_state },
 	{ "attempts", "TRY", COLUMN_NUMBER },
 	{ "run_at", "DUE", COLUMN_AGE, COLUMN_DROP },
-	{ "last_error", NULL, COLUMN_TEXT, COLUMN_FLEX | COLUMN_DROP, 10,
+	{ "last_error", NULL, COLUMN_TEXT, COLUMN_FLEX | COLUMN_IF_SET, 12,
 	    tint_error },
 };
 
@@ -76,6 +78,7 @@ cmd_job_list(struct ctl *ctl, const struct args *args, struct err *err)
 
 static const struct column show_columns[] = {
 	{ "id", "Job", COLUMN_TEXT },
+	{ "short_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY | COLUMN_HUMAN_ONLY },
 	{ "queue", "Queue", COLUMN_TEXT },
 	{ "kind", "Kind", COLUMN_TEXT },
 	{ "account_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
@@ -94,30 +97,51 @@ static const struct column show_columns[] = {
 };
 
 static int
-job_id(const char *text, struct uuid *id_r, struct err *err)
-{
-	if (uuid_parse(text, id_r) == -1)
-		return err_set(err, ERR_PERMANENT, "\"%s\" is no job id (see: "
-		    "mailherdctl job list)", text);
-	return 0;
-}
-
-static int
 no_such_job(const char *text, struct err *err)
 {
 	return err_set(err, ERR_GONE, "no job %s (see: mailherdctl job list)",
 	    text);
 }
 
+/*
+ * The whole id, or as much of its beginning as names one job: people see and
+ * type the first eight characters, as with git.
+ */
+static int
+find_job(struct ctl *ctl, const char *text, const char **id_r,
+    struct err *err)
+{
+	const char *params[] = { text };
+	struct store_rows *rows;
+	struct uuid id;
+
+	*id_r = text;
+	if (uuid_parse(text, &id) == 0)
+		return 0;
+	if (strlen(text) < 4 || strspn(text, "0123456789abcdef-") <
+	    strlen(text))
+		return err_set(err, ERR_PERMANENT, "\"%s\" is no job id (see: "
+		    "mailherdctl job list)", text);
+	if (ctl_query(ctl, "SELECT id FROM jobs WHERE id::text LIKE $1 || '%'"
+	    " LIMIT 2", params, 1, &rows, err) == -1)
+		return -1;
+	if (rows->n_rows > 1)
+		return err_set(err, ERR_PERMANENT, "several jobs begin with "
+		    "%s: give more of the id", text);
+	if (rows->n_rows == 0)
+		return no_such_job(text, err);
+	*id_r = ROWS_CELL(rows, 0, 0);
+	return 0;
+}
+
 int
 cmd_job_show(struct ctl *ctl, const struct args *args, struct err *err)
 {
-	const char *params[] = { args->words[0] };
+	const char *params[1];
 	struct store_rows *rows;
-	struct uuid id;
 	struct table *t;
 
-	if (job_id(args->words[0], &id, err) == -1 ||
+	if (find_job(ctl, args->words[0], &params[0], err) == -1 ||
 	    ctl_query(ctl, "SELECT " JOB_ROW ", j.max_attempts, j.owner,"
 	    " CASE WHEN j.state = 'running'"
 	    "  THEN extract(epoch FROM j.lock_until)::bigint END,"
@@ -142,11 +166,10 @@ static int
 change_job(struct ctl *ctl, const char *text, const char *sql,
     struct store_rows **rows_r, struct err *err)
 {
-	const char *params[] = { text };
+	const char *params[1];
 	struct store_rows *rows;
-	struct uuid id;
 
-	if (job_id(text, &id, err) == -1 ||
+	if (find_job(ctl, text, &params[0], err) == -1 ||
 	    ctl_query(ctl, sql, params, 1, rows_r, err) == -1)
 		return -1;
 	if ((*rows_r)->n_rows > 0)

@@ -16,7 +16,8 @@ static const struct column mailbox_columns[] = {
 	{ "highestmodseq", "MODSEQ", COLUMN_NUMBER, COLUMN_DROP },
 	{ "parked_until", NULL, COLUMN_TIME, COLUMN_JSON_ONLY },
 	{ "id", "ID", COLUMN_NUMBER, COLUMN_DROP },
-	{ "note", NULL, COLUMN_TEXT, COLUMN_FLEX, 12, tint_error },
+	{ "note", NULL, COLUMN_TEXT, COLUMN_FLEX | COLUMN_IF_SET, 12,
+	    tint_error },
 };
 
 /* note: why this folder is not simply followed. */

@@ -40,7 +40,7 @@ cmd_user_add(struct ctl *ctl, const struct args *args, struct err *err)
 
 static const struct column user_columns[] = {
 	{ "email", NULL, COLUMN_TEXT, COLUMN_FLEX, 18 },
-	{ "name", NULL, COLUMN_TEXT, COLUMN_FLEX, 8 },
+	{ "name", NULL, COLUMN_TEXT, COLUMN_FLEX | COLUMN_IF_SET, 8 },
 	{ "accounts", NULL, COLUMN_NUMBER },
 	{ "used_bytes", "USED", COLUMN_SIZE },
 	{ "quota_bytes", "QUOTA", COLUMN_SIZE },

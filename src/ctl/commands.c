@@ -21,8 +21,8 @@ static const struct option_row account_add_options[] = {
 	{ "login", 0, "LOGIN", "name to log in with (default: the e-mail)" },
 	{ "smtp-login", 0, "LOGIN", "the same for SMTP (default: as IMAP)" },
 	{ "name", 0, "NAME", "name shown in mail that is sent" },
-	{ "password-file", 'p', "FILE", "first line is the password; - = "
-	    "standard input; without it you are asked" },
+	{ "password-file", 'p', "FILE", "the password's file; - = standard "
+	    "input; else you are asked" },
 };
 static const struct option_row account_set_options[] = {
 	{ "email", 0, "EMAIL", "new address" },
@@ -32,8 +32,8 @@ static const struct option_row account_set_options[] = {
 	{ "login", 0, "LOGIN", "name to log in with at IMAP" },
 	{ "smtp-login", 0, "LOGIN", "the same at SMTP" },
 	{ "password", 'P', NULL, "ask for a new password" },
-	{ "password-file", 'p', "FILE", "new password from FILE; - = standard "
-	    "input" },
+	{ "password-file", 'p', "FILE", "new password from FILE; - = "
+	    "standard input" },
 };
 static const struct option_row account_list_options[] = {
 	{ "user", 'u', "USER", "only this user's" },
@@ -76,7 +76,8 @@ static const struct option_row help_options[] = {
 const struct command commands[] = {
 	/* --- setting up --- */
 	{ "init", "", 0, 0, NEEDS_SERVER, GROUP_SETUP, cmd_init,
-	    "create key file, blob directory and schema; safe to repeat" },
+	    "create key file, blob directory and schema",
+	    .more = "What is there already is left alone: safe to repeat." },
 	{ "migrate", "", 0, 0, NEEDS_SERVER, GROUP_SETUP, cmd_migrate,
 	    "bring the database schema to this version" },
 
@@ -87,7 +88,7 @@ const struct command commands[] = {
 	    "list users" },
 	{ "user active", "USER", 1, 1, NEEDS_STORE | NEEDS_REDIS,
 	    GROUP_ACCOUNTS, cmd_user_active,
-	    "a session is open: make the user's accounts hot",
+	    "tell of a login: the accounts become hot",
 	    .more = "What an application does at each login and connect. The "
 	    "session counts for\ntier_session_grace_min minutes; call it "
 	    "again to keep it." },
@@ -125,8 +126,7 @@ const struct command commands[] = {
 	{ "message list", "", 0, 0, NEEDS_STORE, GROUP_MAIL, cmd_message_list,
 	    "list messages, newest first", OPTIONS(message_list_options) },
 	{ "message show", "ID", 1, 1, NEEDS_STORE, GROUP_MAIL,
-	    cmd_message_show, "headers, attachments and beginning of a "
-	    "message" },
+	    cmd_message_show, "headers, attachments, start of a message" },
 	{ "message raw", "ID", 1, 1, NEEDS_STORE, GROUP_MAIL, cmd_message_raw,
 	    "write the stored bytes, unchanged" },
 	{ "message search", "QUERY...", 1, ANY, NEEDS_STORE, GROUP_MAIL,
@@ -148,14 +148,13 @@ const struct command commands[] = {
 	{ "job drop", "J", 1, 1, NEEDS_STORE, GROUP_WORK, cmd_job_drop,
 	    "remove a job that is not running" },
 	{ "quarantine list", "[A]", 0, 1, NEEDS_STORE, GROUP_WORK,
-	    cmd_quarantine_list, "what was set aside because it killed a "
-	    "child" },
+	    cmd_quarantine_list, "what was set aside, having killed a child" },
 	{ "quarantine retry", "Q", 1, 1, NEEDS_STORE, GROUP_WORK,
 	    cmd_quarantine_retry, "try it again at the next pass" },
 	{ "quarantine skip", "Q", 1, 1, NEEDS_STORE, GROUP_WORK,
 	    cmd_quarantine_skip, "leave it alone for good" },
 	{ "events", "[NAME...]", 0, ANY, NEEDS_REDIS, GROUP_WORK, cmd_events,
-	    "print events as they pass (message.new, ...)" },
+	    "print events as they pass" },
 
 	/* --- daemons --- */
 	{ "status", "", 0, 0, 0, GROUP_DAEMON, cmd_status,
@@ -164,7 +163,7 @@ const struct command commands[] = {
 	{ "workers", "", 0, 0, NEEDS_REDIS, GROUP_DAEMON, cmd_workers,
 	    "all workers of the fleet, from Redis" },
 	{ "explain", "A", 1, 1, 0, GROUP_DAEMON, cmd_explain,
-	    "why an account is where it is and what comes next" },
+	    "an account's whole story, and what comes next" },
 	{ "poll", "A", 1, 1, 0, GROUP_DAEMON, cmd_poll,
 	    "poll an account now" },
 	{ "tier", "A hot|warm|cold|auto", 2, 2, 0, GROUP_DAEMON, cmd_tier,

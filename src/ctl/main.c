@@ -64,13 +64,18 @@ tell(const char *what, const char *why)
 static int
 refuse_usage(const struct command *command, const char *why)
 {
-	struct buf text = BUF_INIT;
+	struct buf text = BUF_INIT, usage = BUF_INIT;
 
-	buf_addf(&text, "%s (usage: mailherdctl ", why);
-	command_usage(command, &text);
-	buf_addc(&text, ')');
-	tell(command->name, buf_str(&text));
+	command_usage(command, &usage);
+	if (usage.len <= 50)
+		buf_addf(&text, "%s (usage: mailherdctl %s)", why,
+		    usage.data);
+	else
+		buf_addf(&text, "%s (see: mailherdctl help %s)", why,
+		    command->name);
+	tell(command->name, text.data);
 	buf_release(&text);
+	buf_release(&usage);
 	return EX_USAGE;
 }
 
@@ -170,6 +175,7 @@ read_options(struct ctl *ctl, struct invocation *call, int argc, char **argv)
 {
 	int c;
 
+	opterr = 0;
 	/* "+": stop at the command, whose options are its own. */
 	while ((c = getopt(argc, argv, "+c:o:s:jhV")) != -1) {
 		switch (c) {
@@ -202,7 +208,8 @@ read_options(struct ctl *ctl, struct invocation *call, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	static char *help[] = { (char[]){ "help" }, NULL };
+	static char help_word[] = "help";
+	static char *help[] = { help_word, NULL };
 	struct ctl ctl = { .socket = NULL };
 	struct invocation call = { .file = NULL };
 	int used, rc;

@@ -81,7 +81,9 @@ parse_port(const char *text, const char *digits, size_t len, uint16_t *port_r,
 	char port[8];
 	long long n;
 
-	if (len == 0 || len >= sizeof(port))
+	/* strtonum() would skip blanks and take a sign. */
+	if (len == 0 || len >= sizeof(port) ||
+	    strspn(digits, "0123456789") < len)
 		return err_set(err, ERR_PERMANENT,
 		    "\"%s\": the port is a number from 1 to 65535", text);
 	memcpy(port, digits, len);

@@ -4,8 +4,8 @@
  * Runs in: mailherdctl.
  *
  * Where a table is too wide for the terminal, first the flexible columns are
- * cut, the widest first, down to their floors; then droppable columns are
- * left out, the last first.  Without a terminal nothing is ever cut: what
+ * cut, the widest first, down to their floors; where that is not enough,
+ * droppable columns are left out, the last first.  Without a terminal nothing is ever cut: what
  * goes to grep is complete.
  */
 #include "ctl/table.h"
@@ -147,14 +147,36 @@ add_cell(struct buf *out, const struct table *t, size_t row, size_t column,
 	    t->cells[row * t->n_columns + column], now);
 }
 
+static bool
+is_set(const struct table *t, size_t row, size_t c)
+{
+	const char *cell = t->cells[row * t->n_columns + c];
+
+	return cell != NULL && *cell != '\0';
+}
+
+static bool
+is_in_table(const struct table *t, size_t c)
+{
+	unsigned flags = t->columns[c].flags;
+
+	if (flags & (COLUMN_JSON_ONLY | COLUMN_BELOW))
+		return false;
+	if (!(flags & COLUMN_IF_SET))
+		return true;
+	for (size_t r = 0; r < t->n_rows; r++)
+		if (is_set(t, r, c))
+			return true;
+	return false;
+}
+
 static void
 measure(const struct table *t, struct layout *l, int64_t now)
 {
 	struct buf text = BUF_INIT;
 
 	for (size_t c = 0; c < t->n_columns; c++) {
-		l->shown[c] = !(t->columns[c].flags &
-		    (COLUMN_JSON_ONLY | COLUMN_BELOW));
+		l->shown[c] = is_in_table(t, c);
 		buf_reset(&text);
 		add_title(&text, &t->columns[c]);
 		l->width[c] = display_width(buf_str(&text));
@@ -202,12 +224,16 @@ widest_flexible(const struct table *t, const struct layout *l)
 	return found;
 }
 
+/* n_columns when all that is left has to stay. */
 static size_t
-last_droppable(const struct table *t, const struct layout *l)
+next_to_drop(const struct table *t, const struct layout *l)
 {
-	for (size_t c = t->n_columns; c-- > 0;)
-		if (l->shown[c] && (t->columns[c].flags & COLUMN_DROP))
-			return c;
+	static const unsigned order[] = { COLUMN_DROP_FIRST, COLUMN_DROP };
+
+	for (size_t i = 0; i < N_COLUMNS(order); i++)
+		for (size_t c = t->n_columns; c-- > 0;)
+			if (l->shown[c] && (t->columns[c].flags & order[i]))
+				return c;
 	return t->n_columns;
 }
 
@@ -235,7 +261,7 @@ fit(const struct table *t, struct layout *l, size_t width)
 	if (width == 0)
 		return;
 	while (least_width(t, l) > width &&
-	    (c = last_droppable(t, l)) < t->n_columns)
+	    (c = next_to_drop(t, l)) < t->n_columns)
 		l->shown[c] = false;
 	while (total_width(t, l) > width &&
 	    (c = widest_flexible(t, l)) < t->n_columns)
@@ -268,6 +294,15 @@ add_padded(struct buf *out, const char *text, size_t width, bool right,
 	if (!right && !last)
 		add_blanks(out, width - taken);
 	buf_release(&cut);
+}
+
+/* No blanks at the end of a line. */
+static void
+end_line(struct buf *out)
+{
+	while (out->len > 0 && out->data[out->len - 1] == ' ')
+		out->len--;
+	buf_addc(out, '\n');
 }
 
 static size_t
@@ -329,7 +364,7 @@ render_row(const struct table *t, const struct layout *l, size_t row,
 		if (c != last)
 			add_blanks(out, GAP);
 	}
-	buf_addc(out, '\n');
+	end_line(out);
 	buf_release(&text);
 }
 
@@ -342,10 +377,8 @@ render_below(const struct table *t, size_t row, size_t width,
 	struct buf text = BUF_INIT;
 
 	for (size_t c = 0; c < t->n_columns; c++) {
-		const char *cell = t->cells[row * t->n_columns + c];
-
-		if (!(t->columns[c].flags & COLUMN_BELOW) || cell == NULL ||
-		    *cell == '\0')
+		if (!(t->columns[c].flags & COLUMN_BELOW) ||
+		    !is_set(t, row, c))
 			continue;
 		buf_reset(&text);
 		add_cell(&text, t, row, c, now);
@@ -401,11 +434,10 @@ static bool
 is_in_record(const struct table *t, size_t row, size_t c)
 {
 	unsigned flags = t->columns[c].flags;
-	const char *cell = t->cells[row * t->n_columns + c];
 
 	if (flags & COLUMN_JSON_ONLY)
 		return false;
-	return !(flags & COLUMN_IF_SET) || (cell != NULL && *cell != '\0');
+	return !(flags & COLUMN_IF_SET) || is_set(t, row, c);
 }
 
 static size_t

@@ -31,11 +31,12 @@ enum column_type {
 
 enum column_flag {
 	COLUMN_FLEX = 1,       /* may be cut down to `floor` columns */
-	COLUMN_DROP = 2,       /* left out first where room is short */
+	COLUMN_DROP = 2,       /* left out where room is short */
 	COLUMN_JSON_ONLY = 4,  /* not shown to people */
 	COLUMN_HUMAN_ONLY = 8, /* not in JSON */
-	COLUMN_IF_SET = 16,    /* a record leaves it out when it is null */
+	COLUMN_IF_SET = 16,    /* not shown when it is null or "" everywhere */
 	COLUMN_BELOW = 32,     /* on a line of its own below the row */
+	COLUMN_DROP_FIRST = 64, /* left out before those of COLUMN_DROP */
 };
 
 struct column {
