@@ -30,6 +30,7 @@ child_init(const struct conf *conf, const struct quirks_table *quirks)
 	mime_init();
 	if (remote_init(conf->ca_file, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
+	remote_set_quirks(quirks);
 }
 
 const struct conf *

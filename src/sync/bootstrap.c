@@ -80,7 +80,8 @@ fill(struct session *s, int64_t id, struct backfill_budget *budget,
 	}
 	*is_complete_r = failure.kind != ERR_STALE;
 	folder = session_folder(s, id);
-	if (folder == NULL || failure.kind != ERR_SERVER)
+	if (folder == NULL || (failure.kind != ERR_SERVER &&
+		failure.kind != ERR_PERMANENT))
 		return 0;
 	return pass_park(s, folder, &failure, err);
 }

@@ -94,7 +94,6 @@ wait_for_commit(struct ingest *in, struct err *err)
 	arena_reset(in->result);
 	if (store_commit_wait(s->db, in->result, &result, err) == -1)
 		return -1;
-	in->folder->stored += (int64_t)result.created.n;
 	events_commit(s, in->folder->id, &result);
 	if (s->progress.is_on && result.created.n + result.updated.n > 0) {
 		s->progress.done += (int64_t)(result.created.n +
@@ -232,6 +231,13 @@ parse_and_keep(struct ingest *in, uint32_t uid, struct blob_ref *blob,
 	return blob_put(s->blobs, buf_str(&in->raw), in->raw.len, blob, err);
 }
 
+/* It was of a message that nobody asked for. */
+static void
+on_drop(void *arg)
+{
+	drop_message(arg);
+}
+
 /* The position of `uid` among the wanted ones, or n. */
 static size_t
 find_uid(const struct ingest *in, uint32_t uid)
@@ -319,7 +325,12 @@ static int
 fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
     struct err *err)
 {
-	const struct remote_sink sink = { on_bytes, on_done, in };
+	const struct remote_sink sink = {
+		.bytes = on_bytes,
+		.done = on_done,
+		.drop = on_drop,
+		.arg = in,
+	};
 	int rv;
 
 	if (n == 0)

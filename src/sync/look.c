@@ -63,7 +63,6 @@ commit(struct session *s, struct folder *folder, const struct findings *f,
 		f->vanished, f->n_vanished, cursor, s->pass, &result,
 		err) == -1)
 		return -1;
-	folder->stored -= (int64_t)result.deleted.n;
 	events_commit(s, folder->id, &result);
 	return 0;
 }
@@ -102,7 +101,8 @@ start_anew(struct session *s, struct look *look, bool is_remap,
 	} else
 		rv = commit(s, look->folder, &nothing, &cursor, err);
 	look->base = look->target = cursor;
-	look->needs_backfill = look->selected.exists > 0 || is_remap;
+	look->needs_backfill = look->selected.exists > 0 ||
+	    look->folder->is_remapping;
 	return rv;
 }
 
@@ -213,22 +213,37 @@ compare_instead(struct session *s, struct look *look, struct findings *f,
 	return 0;
 }
 
+/*
+ * What has changed since the cursor.  QRESYNC tells with the SELECT; where it
+ * announces news and tells none, it may not have been in force: ask.
+ */
+static int
+ask_changes(struct session *s, struct look *look,
+    struct remote_changes *changes, struct err *err)
+{
+	uint64_t known = look->folder->cursor.highestmodseq;
+
+	if (look->selected.highestmodseq == known)
+		return 0;
+	if (look->action == PLAN_QRESYNC &&
+	    changes->n_changed + changes->n_vanished > 0)
+		return 0;
+	memset(changes, 0, sizeof(*changes));
+	changes->arena = s->pass;
+	return remote_changed_since(s->remote, 1, UINT32_MAX, known, changes,
+	    err);
+}
+
 static int
 find_delta(struct session *s, struct look *look,
     struct remote_changes *changes, struct findings *f, struct err *err)
 {
-	const struct cursor *c = &look->folder->cursor;
-
 	memset(f, 0, sizeof(*f));
-	f->flag_scan_uid = c->flag_scan_uid;
-	if (look->action == PLAN_CONDSTORE) {
-		memset(changes, 0, sizeof(*changes));
-		changes->arena = s->pass;
-		if (look->selected.highestmodseq != c->highestmodseq &&
-		    remote_changed_since(s->remote, 1, UINT32_MAX,
-			c->highestmodseq, changes, err) == -1)
-			return -1;
-	}
+	f->flag_scan_uid = look->folder->cursor.flag_scan_uid;
+	if (ask_changes(s, look, changes, err) == -1)
+		return -1;
+	if (changes->is_vanished_cut)
+		return compare_instead(s, look, f, err);
 	split_changes(s, look->folder, changes, f);
 	if (keep_known_vanished(s, look->folder, f, err) == -1)
 		return -1;

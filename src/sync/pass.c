@@ -430,7 +430,8 @@ park_failures(struct session *s, struct work *w, struct err *err)
 	size_t i;
 
 	for (i = 0; i < w->n; i++)
-		if (w->failures[i].kind == ERR_SERVER &&
+		if ((w->failures[i].kind == ERR_SERVER ||
+			w->failures[i].kind == ERR_PERMANENT) &&
 		    pass_park(s, w->folders[i], &w->failures[i], err) == -1)
 			return -1;
 	return 0;

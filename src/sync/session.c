@@ -292,8 +292,8 @@ session_disconnect(struct session *s)
 bool
 session_is_usable_after(const struct err *err)
 {
-	return err->kind == ERR_SERVER || err->kind == ERR_STALE ||
-	    err->kind == ERR_GONE;
+	return err->kind == ERR_SERVER || err->kind == ERR_PERMANENT ||
+	    err->kind == ERR_STALE || err->kind == ERR_GONE;
 }
 
 /* --- the process around ------------------------------------------------------ */
