@@ -350,8 +350,10 @@ assign_by_name(const struct conf *conf, enum folder_role role,
 		    role_by_name(conf, listed[i].path, listed[i].delimiter,
 			&rank) != role)
 			continue;
-		if (has_role_already(local, n_local, listed[i].wire, role))
-			rank = 0;
+		if (has_role_already(local, n_local, listed[i].wire, role)) {
+			best = i;
+			break;
+		}
 		if (rank < best_rank) {
 			best = i;
 			best_rank = rank;
