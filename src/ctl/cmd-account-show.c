@@ -22,6 +22,13 @@ enum cell {
 	N_CELLS
 };
 
+/* "imap.example.org:993 tls, login ann" */
+#define SQL_SERVER(kind)                                                  \
+	"CASE WHEN a." kind "_host LIKE '%:%'"                            \
+	"  THEN '[' || a." kind "_host || ']' ELSE a." kind "_host END"   \
+	" || ':' || a." kind "_port || ' ' || a." kind "_tls ||"          \
+	" ', login ' || a." kind "_login"
+
 /* The cells in their order; NULL where Redis, or we, fill them in. */
 #define SQL_ACCOUNT                                                       \
 	"SELECT a.email, u.email, a.user_id, a.state, a.state_reason,"    \
@@ -34,11 +41,8 @@ enum cell {
 	" extract(epoch FROM a.last_sync_at)::bigint,"                    \
 	" extract(epoch FROM a.next_try_at)::bigint, a.last_error,"       \
 	" coalesce(f.epoch, 0),"                                          \
-	" a.imap_host || ':' || a.imap_port || ' ' || a.imap_tls ||"      \
-	"  ', login ' || a.imap_login,"                                   \
-	" CASE WHEN a.smtp_host <> '' THEN a.smtp_host || ':' ||"         \
-	"  a.smtp_port || ' ' || a.smtp_tls || ', login ' ||"             \
-	"  a.smtp_login END,"                                             \
+	" " SQL_SERVER("imap") ","                                        \
+	" CASE WHEN a.smtp_host <> '' THEN " SQL_SERVER("smtp") " END,"   \
 	" a.id"                                                           \
 	" FROM accounts a JOIN users u ON u.id = a.user_id"               \
 	" LEFT JOIN account_fence f ON f.account_id = a.id"
@@ -100,7 +104,7 @@ static const struct column show_columns[] = {
 	    COLUMN_IF_SET },
 	[CELL_LAST_ERROR] = { "last_error", "Last error", COLUMN_TEXT,
 	    COLUMN_IF_SET, 0, tint_error },
-	[CELL_EPOCH] = { "lease_epoch", "Owners so far", COLUMN_NUMBER },
+	[CELL_EPOCH] = { "lease_epoch", "Lease epoch", COLUMN_NUMBER },
 	[CELL_IMAP] = { "imap", "IMAP", COLUMN_TEXT },
 	[CELL_SMTP] = { "smtp", "SMTP", COLUMN_TEXT, COLUMN_IF_SET },
 	[CELL_ID] = { "id", "ID", COLUMN_TEXT },

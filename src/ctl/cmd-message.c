@@ -55,12 +55,12 @@ tint_marks(const char *cell)
 	{ "date", NULL, COLUMN_TIME },                                    \
 	{ "from", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },                  \
 	{ "from_short", "FROM", COLUMN_TEXT,                              \
-	    COLUMN_FLEX | COLUMN_HUMAN_ONLY, 14 },                        \
-	{ "subject", NULL, COLUMN_TEXT, COLUMN_FLEX, 20 },                \
+	    COLUMN_FLEX | COLUMN_HUMAN_ONLY, 12 },                        \
+	{ "subject", NULL, COLUMN_TEXT, COLUMN_FLEX, 26 },                \
 	{ "flags", NULL, COLUMN_WORDS, COLUMN_JSON_ONLY },                \
 	{ "marks", "FLAGS", COLUMN_TEXT, COLUMN_HUMAN_ONLY, 0,            \
 	    tint_marks },                                                 \
-	{ "size", NULL, COLUMN_SIZE, COLUMN_DROP },                       \
+	{ "size", NULL, COLUMN_SIZE, COLUMN_DROP_FIRST },                 \
 	{ "thread_id", NULL, COLUMN_NUMBER, COLUMN_JSON_ONLY }
 
 /* --- list, search ---------------------------------------------------------------- */
@@ -256,13 +256,15 @@ show_column(const char *key)
 static void
 print_snippet(const char *snippet)
 {
-	struct buf text = BUF_INIT;
+	struct buf text = BUF_INIT, lines = BUF_INIT;
 
 	if (snippet == NULL || *snippet == '\0')
 		return;
 	display_clean_text(&text, snippet);
-	printf("\n%s\n", text.data);
+	display_wrap(&lines, buf_str(&text), 0, display_columns());
+	printf("\n%s\n", buf_str(&lines));
 	buf_release(&text);
+	buf_release(&lines);
 }
 
 int

@@ -12,8 +12,8 @@ static const struct column thread_columns[] = {
 	{ "last_at", "LAST", COLUMN_TIME },
 	{ "messages", "N", COLUMN_NUMBER },
 	{ "unseen", "NEW", COLUMN_NUMBER },
-	{ "from", NULL, COLUMN_TEXT, COLUMN_FLEX, 14 },
-	{ "subject", NULL, COLUMN_TEXT, COLUMN_FLEX, 20 },
+	{ "from", NULL, COLUMN_TEXT, COLUMN_FLEX, 12 },
+	{ "subject", NULL, COLUMN_TEXT, COLUMN_FLEX, 24 },
 };
 
 static const struct listing thread_listing = {
@@ -52,8 +52,8 @@ static const struct column member_columns[] = {
 	{ "id", "ID", COLUMN_NUMBER },
 	{ "mailbox", NULL, COLUMN_TEXT, COLUMN_FLEX, 7 },
 	{ "date", NULL, COLUMN_TIME },
-	{ "from", NULL, COLUMN_TEXT, COLUMN_FLEX, 14 },
-	{ "subject", NULL, COLUMN_TEXT, COLUMN_FLEX, 20 },
+	{ "from", NULL, COLUMN_TEXT, COLUMN_FLEX, 12 },
+	{ "subject", NULL, COLUMN_TEXT, COLUMN_FLEX, 24 },
 	{ "seen", NULL, COLUMN_BOOL },
 	{ "size", NULL, COLUMN_SIZE, COLUMN_DROP },
 	{ "snippet", NULL, COLUMN_TEXT, COLUMN_BELOW },

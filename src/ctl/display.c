@@ -154,6 +154,52 @@ display_cut(struct buf *out, const char *s, size_t width)
 	return taken + 1;
 }
 
+/* A word of `len` bytes, for its width. */
+static size_t
+word_width(const char *s, size_t len)
+{
+	struct buf word = BUF_INIT;
+	size_t width;
+
+	buf_add(&word, s, len);
+	width = display_width(buf_str(&word));
+	buf_release(&word);
+	return width;
+}
+
+void
+display_wrap(struct buf *out, const char *s, size_t indent, size_t columns)
+{
+	size_t column = indent;
+
+	/* Too narrow to be nice: let the terminal do it. */
+	if (columns < indent + 20) {
+		buf_adds(out, s);
+		return;
+	}
+	while (*s != '\0') {
+		size_t blanks = strspn(s, " ");
+		size_t len = strcspn(s + blanks, " \n");
+		size_t width = word_width(s + blanks, len);
+
+		if (column > indent && column + blanks + width > columns) {
+			buf_addf(out, "\n%*s", (int)indent, "");
+			column = indent;
+		} else {
+			buf_add(out, s, blanks);
+			column += blanks;
+		}
+		buf_add(out, s + blanks, len);
+		column += width;
+		s += blanks + len;
+		if (*s == '\n') {
+			buf_addf(out, "\n%*s", (int)indent, "");
+			column = indent;
+			s++;
+		}
+	}
+}
+
 bool
 display_is_terminal(void)
 {

@@ -29,6 +29,13 @@ size_t display_width(const char *s);
  * ellipsis.  Returns the columns taken. */
 size_t display_cut(struct buf *out, const char *s, size_t width);
 
+/*
+ * Adds cleaned text that begins in column `indent`, broken at blanks for
+ * `columns` (0: not at all); further lines begin at the indent too.
+ */
+void display_wrap(struct buf *out, const char *s, size_t indent,
+    size_t columns);
+
 /* Width of the terminal behind standard output; $COLUMNS comes first; 0 = no
  * terminal, no limit. */
 size_t display_columns(void);

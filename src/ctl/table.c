@@ -3,9 +3,9 @@
  *
  * Runs in: mailherdctl.
  *
- * Where a table is too wide for the terminal, first the flexible columns are
- * cut, the widest first, down to their floors; where that is not enough,
- * droppable columns are left out, the last first.  Without a terminal nothing is ever cut: what
+ * Where a table is too wide for the terminal, flexible columns are cut, in
+ * proportion to their floors; where that is not enough, droppable columns are
+ * left out, the last first.  Without a terminal nothing is ever cut: what
  * goes to grep is complete.
  */
 #include "ctl/table.h"
@@ -206,9 +206,10 @@ total_width(const struct table *t, const struct layout *l)
 	return n > 0 ? total + (n - 1) * GAP : 0;
 }
 
-/* The widest column that may still give; n_columns when there is none. */
+/* The column that is the most above its floor, relatively; n_columns when none
+ * has anything left to give. */
 static size_t
-widest_flexible(const struct table *t, const struct layout *l)
+most_flexible(const struct table *t, const struct layout *l)
 {
 	size_t found = t->n_columns;
 
@@ -218,7 +219,9 @@ widest_flexible(const struct table *t, const struct layout *l)
 		if (!l->shown[c] || !(col->flags & COLUMN_FLEX) ||
 		    l->width[c] <= col->floor)
 			continue;
-		if (found == t->n_columns || l->width[c] >= l->width[found])
+		if (found == t->n_columns ||
+		    l->width[c] * t->columns[found].floor >=
+		    l->width[found] * col->floor)
 			found = c;
 	}
 	return found;
@@ -264,7 +267,7 @@ fit(const struct table *t, struct layout *l, size_t width)
 	    (c = next_to_drop(t, l)) < t->n_columns)
 		l->shown[c] = false;
 	while (total_width(t, l) > width &&
-	    (c = widest_flexible(t, l)) < t->n_columns)
+	    (c = most_flexible(t, l)) < t->n_columns)
 		l->width[c]--;
 }
 
@@ -476,7 +479,7 @@ add_record_value(struct buf *out, const struct table *t, size_t row, size_t c,
 }
 
 void
-table_render_record(struct table *t, struct buf *out)
+table_render_record(struct table *t, struct buf *out, size_t columns)
 {
 	int64_t now = clock_wall_secs();
 	struct buf text = BUF_INIT;
@@ -495,8 +498,10 @@ table_render_record(struct table *t, struct buf *out)
 			add_blanks(out, GAP);
 			buf_reset(&text);
 			add_record_value(&text, t, r, c, now);
-			add_padded(out, buf_str(&text), SIZE_MAX, false, true,
-			    tint);
+			buf_adds(out, display_tint(tint));
+			display_wrap(out, buf_str(&text), width + GAP,
+			    columns);
+			buf_adds(out, tint != TINT_NONE ? display_plain() : "");
 			buf_addc(out, '\n');
 		}
 	buf_release(&text);
@@ -509,7 +514,7 @@ table_print_record(struct table *t)
 
 	if (t->is_json)
 		return;
-	table_render_record(t, &out);
+	table_render_record(t, &out, display_columns());
 	fwrite(out.data, 1, out.len, stdout);
 	buf_release(&out);
 }

@@ -73,7 +73,7 @@ void table_print_record(struct table *t);
 
 /* For tests: into a buffer, for a terminal of `width` columns (0: any). */
 void table_render(struct table *t, struct buf *out, size_t width);
-void table_render_record(struct table *t, struct buf *out);
+void table_render_record(struct table *t, struct buf *out, size_t width);
 
 /* --- one cell ------------------------------------------------------------ */
 

@@ -190,10 +190,30 @@ START_TEST(record_aligns_labels_and_leaves_out_what_is_not_set)
 	struct table *t = table_new(columns, 3, false);
 
 	table_add(t, cells);
-	table_render_record(t, &out);
+	table_render_record(t, &out, 0);
 	ck_assert_str_eq(buf_str(&out),
 	    "Account  ann@example.org\n"
 	    "Tier     -\n");
+	table_free(&t);
+}
+END_TEST
+
+START_TEST(record_wraps_long_values_at_their_own_indent)
+{
+	static const struct column columns[] = {
+		{ "next", "Next", COLUMN_TEXT },
+	};
+	const char *cells[] = { "nothing, until somebody does something "
+	    "averyveryveryverylongwordindeed 日本 日本" };
+	struct table *t = table_new(columns, 1, false);
+
+	table_add(t, cells);
+	table_render_record(t, &out, 30);
+	ck_assert_str_eq(buf_str(&out),
+	    "Next  nothing, until somebody\n"
+	    "      does something\n"
+	    "      averyveryveryverylongwordindeed\n"
+	    "      日本 日本\n");
 	table_free(&t);
 }
 END_TEST
@@ -307,6 +327,7 @@ main(void)
 	tcase_add_test(tc, hidden_columns_and_lines_below);
 	tcase_add_test(tc,
 	    record_aligns_labels_and_leaves_out_what_is_not_set);
+	tcase_add_test(tc, record_wraps_long_values_at_their_own_indent);
 	tcase_add_test(tc, cells_for_people);
 	tcase_add_test(tc, times_are_short_when_near);
 	tcase_add_test(tc, counts_are_grouped);
