@@ -325,16 +325,13 @@ change_segment(struct blob_writer *w, struct err *err)
 }
 
 int
-blob_put(struct blob_writer *w, const void *bytes, size_t len,
-    struct blob_ref *ref_r, struct err *err)
+blob_append(struct blob_writer *w, const struct blob_ref *as,
+    const void *stored, struct blob_ref *ref_r, struct err *err)
 {
-	struct blob_ref ref = { .size = len };
+	struct blob_ref ref = *as;
 	uint8_t head[RECORD_HEAD];
 	struct iovec iov[2];
 
-	blob_digest(bytes, len, ref.digest);
-	ref.codec = pack(w, &bytes, &len);
-	ref.stored = len;
 	if (hold_segment(w, err) == -1 ||
 	    (w->size >= SEGMENT_BYTES && change_segment(w, err) == -1))
 		return -1;
@@ -342,11 +339,23 @@ blob_put(struct blob_writer *w, const void *bytes, size_t len,
 	ref.offset = (int64_t)w->size;
 	record_encode(head, &ref);
 	iov[0] = (struct iovec){ head, sizeof(head) };
-	iov[1] = (struct iovec){ (void *)(uintptr_t)bytes, len };
+	iov[1] = (struct iovec){ (void *)(uintptr_t)stored, ref.stored };
 	if (append(w, iov, 2, err) == -1)
 		return -1;
 	*ref_r = ref;
 	return 0;
+}
+
+int
+blob_put(struct blob_writer *w, const void *bytes, size_t len,
+    struct blob_ref *ref_r, struct err *err)
+{
+	struct blob_ref ref = { .size = len };
+
+	blob_digest(bytes, len, ref.digest);
+	ref.codec = pack(w, &bytes, &len);
+	ref.stored = len;
+	return blob_append(w, &ref, bytes, ref_r, err);
 }
 
 int

@@ -37,6 +37,10 @@ int blob_dir_open(struct blob_dir *dir, const char *path, bool create,
     struct err *err);
 void blob_dir_close(struct blob_dir *dir);
 struct blob_dir *blob_writer_dir(struct blob_writer *w);
+
+/* As blob_put, of bytes that are encoded already: `as` says how. */
+int blob_append(struct blob_writer *w, const struct blob_ref *as,
+    const void *stored, struct blob_ref *ref_r, struct err *err);
 /* fsync of a directory in it; name "": itself. */
 int blob_dir_sync(const struct blob_dir *dir, const char *name,
     struct err *err);

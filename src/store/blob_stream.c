@@ -86,8 +86,32 @@ blob_stream_size(const struct blob_stream *s)
 	return s->size;
 }
 
-/* Over an equal file if there is one: that makes it young again, and the
- * garbage collection lets it be. */
+/*
+ * Over an equal file if there is one: that makes it young again, and the
+ * garbage collection lets it be.  The lock keeps that from looking before and
+ * removing after.
+ */
+static int
+rename_and_sync(struct blob_stream *s, const char *parent, const char *name,
+    struct err *err)
+{
+	int fd = openat(s->dir->fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int result = 0;
+
+	if (fd == -1 || flock(fd, LOCK_SH) == -1)
+		result = blob_fail(s->dir, parent, "not locked", err);
+	else if (renameat(s->dir->fd, s->name, s->dir->fd, name) == -1)
+		result = blob_fail(s->dir, name, "not renamed", err);
+	else {
+		s->name[0] = '\0';
+		if (fsync(fd) == -1)
+			result = blob_fail(s->dir, parent, "not synced", err);
+	}
+	if (fd != -1)
+		close(fd);
+	return result;
+}
+
 static int
 move_into_place(struct blob_stream *s, const uint8_t digest[DIGEST_SIZE],
     struct err *err)
@@ -103,10 +127,7 @@ move_into_place(struct blob_stream *s, const uint8_t digest[DIGEST_SIZE],
 			return -1;
 	} else if (errno != EEXIST)
 		return blob_fail(s->dir, parent, "not created", err);
-	if (renameat(s->dir->fd, s->name, s->dir->fd, name) == -1)
-		return blob_fail(s->dir, name, "not renamed", err);
-	s->name[0] = '\0';
-	return blob_dir_sync(s->dir, parent, err);
+	return rename_and_sync(s, parent, name, err);
 }
 
 int
