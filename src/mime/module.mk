@@ -1,2 +1,21 @@
 noinst_LIBRARIES += libmime.a
-libmime_a_SOURCES = src/mime/mime.h 
+libmime_a_SOURCES = \
+	src/mime/address.c src/mime/address.h \
+	src/mime/attachment.c src/mime/attachment.h \
+	src/mime/body.c src/mime/body.h \
+	src/mime/charset.c src/mime/charset.h \
+	src/mime/date.c src/mime/date.h \
+	src/mime/decode.c src/mime/decode.h \
+	src/mime/encoded.c src/mime/encoded.h \
+	src/mime/flowed.c src/mime/flowed.h \
+	src/mime/header.c src/mime/header.h \
+	src/mime/html.c src/mime/html.h \
+	src/mime/ids.c src/mime/ids.h \
+	src/mime/mime.c src/mime/mime.h \
+	src/mime/param.c src/mime/param.h \
+	src/mime/scan.c src/mime/scan.h \
+	src/mime/source.c src/mime/source.h \
+	src/mime/stream.c src/mime/stream.h \
+	src/mime/subject.c src/mime/subject.h \
+	src/mime/tree.c src/mime/tree.h \
+	src/mime/uuencode.c src/mime/uuencode.h

@@ -32,3 +32,15 @@ endif
 FUZZ_TARGETS += fuzz_tsvector
 fuzz_tsvector_SOURCES = tests/fuzz/fuzz_tsvector.c
 fuzz_tsvector_LDADD = libstore.a libbase.a $(FUZZ_LIBS)
+
+FUZZ_TARGETS += fuzz_mime
+fuzz_mime_SOURCES = tests/fuzz/fuzz_mime.c
+fuzz_mime_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(FUZZ_LIBS)
+
+FUZZ_TARGETS += fuzz_frame
+fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
+fuzz_frame_LDADD = libipc.a libbase.a $(FUZZ_LIBS)
+
+FUZZ_TARGETS += fuzz_conf
+fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c
+fuzz_conf_LDADD = libconf.a libbase.a $(CONFUSE_LIBS) $(FUZZ_LIBS)

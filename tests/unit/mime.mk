@@ -4,3 +4,8 @@ TESTS += test_tsvector
 test_tsvector_SOURCES = tests/unit/test_tsvector.c src/store/tsvector.c \
 	src/store/words.c
 test_tsvector_LDADD = libbase.a $(UNIT_LIBS)
+
+check_PROGRAMS += test_mime
+TESTS += test_mime
+test_mime_SOURCES = tests/unit/test_mime.c
+test_mime_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(UNIT_LIBS)

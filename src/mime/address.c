@@ -1,0 +1,423 @@
+/*
+ * address.c - From, To and their kind, however broken.
+ *
+ * Runs in: children that parse.  Never blocks.
+ *
+ * One pass, no recursion (groups in groups overflow gmime's stack).  The rule
+ * of L170: whatever else is wrong, find what stands in <...> or has an '@',
+ * and take the rest for the name.  A piece with neither, before a piece that
+ * has <...>, was a name with a bare comma.
+ */
+#include "config.h"
+
+#include "mime/address.h"
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "base/xmem.h"
+#include "mime/encoded.h"
+
+struct parser {
+	struct arena *arena;
+	const char *p, *end;
+	const char *charset;
+	char kind;
+	struct address_list *list;
+	struct buf phrase;  /* words outside of <...>, unquoted */
+	struct buf comment; /* the first one */
+	struct buf angle;   /* inside of <...> */
+	struct buf bare;    /* as phrase, but with quotes, without comments */
+	bool has_angle;
+	/* Once one never closed, the rest are plain characters: otherwise
+	 * each would be a search to the end. */
+	bool is_quote_broken, is_comment_broken;
+};
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* Behind the closing quote; NULL when it never closes. */
+static const char *
+quote_end(const char *p, const char *end)
+{
+	for (p++; p < end; p++) {
+		if (*p == '\\' && p + 1 < end)
+			p++;
+		else if (*p == '"')
+			return p + 1;
+	}
+	return NULL;
+}
+
+/* Behind a comment, or NULL when it never closes. */
+static const char *
+comment_end(const char *p, const char *end)
+{
+	unsigned depth = 0;
+
+	for (; p < end; p++) {
+		if (*p == '\\' && p + 1 < end)
+			p++;
+		else if (*p == '(')
+			depth++;
+		else if (*p == ')' && --depth == 0)
+			return p + 1;
+	}
+	return NULL;
+}
+
+static const char *
+find_quote_end(struct parser *a, const char *p)
+{
+	const char *end = a->is_quote_broken ? NULL : quote_end(p, a->end);
+
+	a->is_quote_broken |= end == NULL;
+	return end;
+}
+
+static const char *
+find_comment_end(struct parser *a, const char *p)
+{
+	const char *end = a->is_comment_broken ? NULL : comment_end(p, a->end);
+
+	a->is_comment_broken |= end == NULL;
+	return end;
+}
+
+static void
+add_unescaped(struct buf *out, const char *p, const char *end)
+{
+	for (; p < end; p++) {
+		if (*p == '\\' && p + 1 < end)
+			p++;
+		buf_addc(out, *p);
+	}
+}
+
+static void
+add_comment(struct parser *a, const char *p, const char *end)
+{
+	if (a->comment.len == 0)
+		add_unescaped(&a->comment, p + 1, end - 1);
+}
+
+/* <...>; an unclosed one ends at the next separator. */
+static void
+read_angle(struct parser *a)
+{
+	const char *next;
+
+	buf_reset(&a->angle);
+	a->has_angle = true;
+	for (a->p++; a->p < a->end && *a->p != '>';) {
+		if (*a->p == '(' &&
+		    (next = find_comment_end(a, a->p)) != NULL) {
+			add_comment(a, a->p, next);
+			a->p = next;
+		} else if (*a->p == '"' &&
+		    (next = find_quote_end(a, a->p)) != NULL) {
+			buf_add(&a->angle, a->p, (size_t)(next - a->p));
+			a->p = next;
+		} else if (*a->p == '<') {
+			buf_reset(&a->angle); /* "<<a@b>>" */
+			a->p++;
+		} else if (*a->p == ';' ||
+		    (*a->p == ',' && a->angle.len > 0 &&
+		    a->angle.data[0] != '@')) {
+			return;
+		} else {
+			if (!is_blank(*a->p))
+				buf_addc(&a->angle, *a->p);
+			a->p++;
+		}
+	}
+	if (a->p < a->end)
+		a->p++;
+	/* A source route: the address is behind its colon. */
+	if (a->angle.len > 0 && a->angle.data[0] == '@' &&
+	    (next = memchr(a->angle.data, ':', a->angle.len)) != NULL) {
+		size_t n = a->angle.len - (size_t)(next + 1 - a->angle.data);
+
+		memmove(a->angle.data, next + 1, n);
+		a->angle.len = n;
+		a->angle.data[n] = '\0';
+	}
+}
+
+static const char *
+trim(char *s, size_t len)
+{
+	while (len > 0 && (is_blank(s[len - 1]) || s[len - 1] == '\''))
+		len--;
+	s[len] = '\0';
+	while (is_blank(*s) || *s == '\'')
+		s++;
+	return s;
+}
+
+/* Names: decoded, without quotes around. */
+static const char *
+clean_name(struct parser *a, const struct buf *raw)
+{
+	const char *text = encoded_text(a->arena, buf_str(raw), raw->len,
+	    a->charset);
+	size_t len = strlen(text);
+
+	if (len >= 2 && text[0] == '"' && text[len - 1] == '"') {
+		text++;
+		len -= 2;
+	}
+	return trim(arena_strndup(a->arena, text, len), len);
+}
+
+/* Addresses: clean, without blanks and "mailto:". */
+static const char *
+clean_addr(struct parser *a, const char *raw, size_t len)
+{
+	const char *text;
+	char *out;
+	size_t i, n = 0;
+
+	if (len >= 7 && strncasecmp(raw, "mailto:", 7) == 0) {
+		raw += 7;
+		len -= 7;
+	}
+	text = encoded_text(a->arena, raw, len, a->charset);
+	out = arena_strdup(a->arena, text);
+	if (strchr(out, '"') != NULL)
+		return out; /* blanks may be meant */
+	for (i = 0; out[i] != '\0'; i++)
+		if (!is_blank(out[i]))
+			out[n++] = out[i];
+	out[n] = '\0';
+	return out;
+}
+
+static void
+append(struct parser *a, const char *name, const char *addr)
+{
+	struct address_list *list = a->list;
+	struct address *items;
+
+	if (*name == '\0' && *addr == '\0')
+		return;
+	if (list->n >= list->max) {
+		list->is_cut = true;
+		return;
+	}
+	if (list->n == list->cap) {
+		list->cap = list->cap == 0 ? 4 : list->cap * 2;
+		items = ARENA_ARRAY(a->arena, struct address, list->cap);
+		if (list->n > 0)
+			memcpy(items, list->items,
+			    list->n * sizeof(*items));
+		list->items = items;
+	}
+	list->items[list->n++] = (struct address){ .kind = a->kind,
+		.name = name, .addr = addr };
+}
+
+/*
+ * A piece without <...>: the word with '@' is the address, whatever stands
+ * around it the name ("Ann ann@example.org").
+ */
+static void
+finish_bare(struct parser *a)
+{
+	const char *s = buf_str(&a->bare), *end = s + a->bare.len, *at = s;
+	const char *from, *to, *next;
+	struct buf name = BUF_INIT;
+
+	/* The '@' outside of quotes. */
+	while (at < end && *at != '@')
+		at = *at == '"' && (next = quote_end(at, end)) != NULL
+		    ? next : at + 1;
+	if (at == end) {
+		append(a, clean_name(a, &a->phrase), "");
+		return;
+	}
+	for (from = at; from > s && is_blank(from[-1]); from--)
+		;
+	if (from > s && from[-1] == '"') {
+		for (from--; from > s && from[-1] != '"'; from--)
+			;
+		from -= from > s;
+	}
+	while (from > s && !is_blank(from[-1]))
+		from--;
+	for (to = at + 1; to < end && is_blank(*to); to++)
+		;
+	while (to < end && !is_blank(*to))
+		to++;
+	buf_add(&name, s, (size_t)(from - s));
+	buf_add(&name, to, (size_t)(end - to));
+	append(a, name.len > 0 && *clean_name(a, &name) != '\0'
+	    ? clean_name(a, &name) : clean_name(a, &a->comment),
+	    clean_addr(a, from, (size_t)(to - from)));
+	buf_release(&name);
+}
+
+static void
+finish_piece(struct parser *a)
+{
+	const char *name;
+
+	if (a->has_angle) {
+		name = clean_name(a, &a->phrase);
+		if (*name == '\0')
+			name = clean_name(a, &a->comment);
+		append(a, name, clean_addr(a, buf_str(&a->angle),
+		    a->angle.len));
+	} else if (a->phrase.len > 0) {
+		finish_bare(a);
+	}
+	buf_reset(&a->phrase);
+	buf_reset(&a->comment);
+	buf_reset(&a->angle);
+	buf_reset(&a->bare);
+	a->has_angle = false;
+}
+
+/* "Doe, John <...>": a comma inside a name. */
+static bool
+is_comma_in_name(struct parser *a)
+{
+	const char *p = a->p + 1, *next;
+
+	if (a->has_angle || a->phrase.len == 0 ||
+	    memchr(a->bare.data, '@', a->bare.len) != NULL ||
+	    memchr(a->phrase.data, ',', a->phrase.len) != NULL)
+		return false;
+	while (p < a->end && *p != ',' && *p != ';' && *p != '@') {
+		if (*p == '<')
+			return true;
+		next = *p == '"' ? find_quote_end(a, p) : NULL;
+		p = next != NULL ? next : p + 1;
+	}
+	return false;
+}
+
+static void
+add_both(struct parser *a, const char *p, size_t len)
+{
+	buf_add(&a->phrase, p, len);
+	buf_add(&a->bare, p, len);
+}
+
+/* "Team:" before its members; mailto: and the like are no groups. */
+static bool
+is_group_colon(const struct parser *a)
+{
+	const char *s = buf_str(&a->bare);
+
+	return !a->has_angle && memchr(s, '@', a->bare.len) == NULL &&
+	    strcasecmp(s, "mailto") != 0;
+}
+
+static void
+read_quoted(struct parser *a)
+{
+	const char *next = find_quote_end(a, a->p);
+
+	if (next == NULL) {
+		a->p++; /* never closed: as if it were not there */
+		return;
+	}
+	add_unescaped(&a->phrase, a->p + 1, next - 1);
+	buf_add(&a->bare, a->p, (size_t)(next - a->p));
+	a->p = next;
+}
+
+static bool
+is_special(char c)
+{
+	return c == '"' || c == '(' || c == '<' || c == ',' || c == ';' ||
+	    c == ':' || c == '>';
+}
+
+static void
+step(struct parser *a)
+{
+	const char *next;
+
+	switch (*a->p) {
+	case '"':
+		read_quoted(a);
+		return;
+	case '(':
+		if ((next = find_comment_end(a, a->p)) == NULL)
+			break;
+		add_comment(a, a->p, next);
+		a->p = next;
+		add_both(a, " ", 1);
+		return;
+	case '<':
+		read_angle(a);
+		return;
+	case ',':
+		if (is_comma_in_name(a))
+			break;
+		/* FALLTHROUGH */
+	case ';':
+		finish_piece(a);
+		a->p++;
+		return;
+	case ':':
+		if (!is_group_colon(a))
+			break;
+		buf_reset(&a->phrase);
+		buf_reset(&a->bare);
+		a->p++;
+		return;
+	}
+	/* Behind <...> another word begins the next one: a comma is missing. */
+	if (a->has_angle && !is_blank(*a->p) && a->angle.len > 0 &&
+	    *a->p != '>')
+		finish_piece(a);
+	for (next = a->p + 1; !a->has_angle && next < a->end &&
+	    !is_special(*next); next++)
+		;
+	if (*a->p != '>')
+		add_both(a, a->p, (size_t)(next - a->p));
+	a->p = next;
+}
+
+static void
+parse(struct parser *a, const char *value, size_t len)
+{
+	a->p = value;
+	a->end = value + len;
+	while (a->p < a->end)
+		step(a);
+	finish_piece(a);
+}
+
+void
+address_parse(struct arena *arena, const struct field *field, char kind,
+    const char *charset, struct address_list *list)
+{
+	struct parser a = { .arena = arena, .charset = charset, .kind = kind,
+		.list = list };
+	const char *text;
+
+	if (field->value == NULL)
+		return;
+	/* Encoded as a whole, addresses and all. */
+	if (memchr(field->value, '@', field->len) == NULL &&
+	    memmem(field->value, field->len, "=?", 2) != NULL) {
+		text = encoded_text(arena, field->value, field->len, charset);
+		if (strchr(text, '@') != NULL)
+			parse(&a, text, strlen(text));
+		else
+			parse(&a, field->value, field->len);
+	} else {
+		parse(&a, field->value, field->len);
+	}
+	buf_release(&a.phrase);
+	buf_release(&a.comment);
+	buf_release(&a.angle);
+	buf_release(&a.bare);
+}

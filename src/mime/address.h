@@ -1,0 +1,22 @@
+/*
+ * address.h - From, To and their kind, however broken.
+ */
+#ifndef MIME_ADDRESS_H
+#define MIME_ADDRESS_H
+
+#include "base/arena.h"
+#include "mime/header.h"
+#include "store/message.h"
+
+struct address_list {
+	struct address *items;
+	size_t n, cap;
+	size_t max; /* further ones are left out */
+	bool is_cut;
+};
+
+/* Adds the addresses of one header; raw 8-bit is UTF-8 or `charset`. */
+void address_parse(struct arena *arena, const struct field *field, char kind,
+    const char *charset, struct address_list *list);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * attachment.c - names of attachments.
+ *
+ * Runs in: children that parse.  Never blocks.
+ *
+ * A name is data for people; nothing of ours is ever called by it.  Still it
+ * must not look like another: no path (L188), nothing that turns or hides
+ * characters (L189).
+ */
+#include "mime/attachment.h"
+
+#include "mime/param.h"
+
+static unsigned
+code_at(const unsigned char *p, unsigned *len)
+{
+	*len = p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+	if (*len == 2)
+		return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+	if (*len == 3)
+		return (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 |
+		    (p[2] & 0x3Fu);
+	return p[0];
+}
+
+static bool
+is_deceptive(unsigned code)
+{
+	return (code >= 0x200B && code <= 0x200F) ||
+	    (code >= 0x202A && code <= 0x202E) ||
+	    (code >= 0x2060 && code <= 0x2069) || code == 0xFEFF ||
+	    code == 0xAD || code == 0x61C || code == 0x2028 || code == 0x2029 ||
+	    code < 0x20 || (code >= 0x7F && code < 0xA0);
+}
+
+const char *
+attachment_clean_name(struct arena *arena, const char *name)
+{
+	const unsigned char *p = (const unsigned char *)name;
+	char *out = arena_alloc(arena, strlen(name) + 1);
+	size_t n = 0;
+	unsigned len;
+
+	for (; *p != '\0'; p += len) {
+		if (*p == '/' || *p == '\\') {
+			n = 0;
+			len = 1;
+			continue;
+		}
+		if (is_deceptive(code_at(p, &len)) || (n == 0 && *p == ' '))
+			continue;
+		memcpy(out + n, p, len);
+		n += len;
+	}
+	while (n > 0 && out[n - 1] == ' ')
+		n--;
+	out[n] = '\0';
+	if (n == 0 || strcmp(out, ".") == 0 || strcmp(out, "..") == 0)
+		return NULL;
+	return out;
+}
+
+const char *
+attachment_name(struct arena *arena, const struct field *type,
+    const struct field *disposition, const char *charset)
+{
+	const char *name = param_text(arena, disposition, "filename", charset);
+
+	if (name == NULL || *name == '\0')
+		name = param_text(arena, type, "name", charset);
+	return name == NULL ? NULL : attachment_clean_name(arena, name);
+}

@@ -1,0 +1,17 @@
+/*
+ * encoded.h - header values to what a person reads (RFC 2047 and worse).
+ */
+#ifndef MIME_ENCODED_H
+#define MIME_ENCODED_H
+
+#include "base/arena.h"
+
+/*
+ * One line of clean UTF-8 out of an unfolded value: encoded words decoded
+ * wherever they stand, raw 8-bit as UTF-8 or else in `charset` (may be NULL),
+ * control characters dropped, tabs to blanks.
+ */
+const char *encoded_text(struct arena *arena, const char *value, size_t len,
+    const char *charset);
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * header.c - the header of a message or part.
+ *
+ * Runs in: children that parse.  Blocks only on the file.
+ *
+ * gmime never sees this header: there the last Subject wins, From lists are
+ * joined, a NUL ends a value, and group addresses in each other overflow the
+ * stack.  Here the first header of a name counts, a leading mbox line is
+ * skipped, and a line that is no header ends the header when no header
+ * follows it (L168).  Length is no danger: only what is asked for is kept.
+ */
+#include "mime/header.h"
+
+#include "base/buf.h"
+#include "base/xmem.h"
+
+static const struct {
+	const char *name;
+	size_t len;
+} names[HEADER_COUNT] = {
+#define X(symbol, name) [symbol] = { name, sizeof(name) - 1 },
+	HEADERS(X)
+#undef X
+};
+
+struct reader {
+	struct arena *arena;
+	struct lines lines;
+	struct headers *h;
+	size_t max_address, max_bytes, kept;
+	enum header_id id; /* of the field that is being read */
+	bool is_full;	   /* the rest of it is left out */
+	struct buf value;
+};
+
+enum header_id
+header_id(const char *name, size_t len)
+{
+	int i;
+
+	for (i = 0; i < HEADER_COUNT; i++)
+		if (names[i].len == len &&
+		    strncasecmp(names[i].name, name, len) == 0)
+			break;
+	return (enum header_id)i;
+}
+
+static bool
+is_blank(unsigned char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static void
+unfold_into(char *out, size_t *out_len, const char *raw, size_t len)
+{
+	size_t i, n = *out_len;
+
+	for (i = 0; i < len; i++)
+		if (raw[i] != '\r' && raw[i] != '\n' && raw[i] != '\0')
+			out[n++] = raw[i];
+	*out_len = n;
+}
+
+static struct field
+trimmed(char *value, size_t len)
+{
+	while (len > 0 && is_blank((unsigned char)value[len - 1]))
+		len--;
+	value[len] = '\0';
+	while (len > 0 && is_blank((unsigned char)*value)) {
+		value++;
+		len--;
+	}
+	return (struct field){ value, len };
+}
+
+struct field
+header_unfold(struct arena *arena, const char *raw, size_t len)
+{
+	char *value = arena_alloc(arena, len + 1);
+	size_t n = 0;
+
+	unfold_into(value, &n, raw, len);
+	return trimmed(value, n);
+}
+
+/* Length of the name when the line begins a field, else 0. */
+static size_t
+name_length(const struct line *line, size_t *value_at)
+{
+	size_t n = 0, i;
+
+	while (n < line->len && line->p[n] > 0x20 && line->p[n] < 0x7F &&
+	    line->p[n] != ':')
+		n++;
+	for (i = n; i < line->len && is_blank(line->p[i]); i++)
+		;
+	if (n == 0 || i == line->len || line->p[i] != ':')
+		return 0;
+	*value_at = i + 1;
+	return n;
+}
+
+static bool
+is_address_header(enum header_id id)
+{
+	return id <= HEADER_SENDER;
+}
+
+static void
+add_value(struct reader *r, const unsigned char *p, size_t len)
+{
+	size_t max = is_address_header(r->id) ? r->max_address : r->max_bytes;
+
+	if (r->id == HEADER_COUNT || r->is_full)
+		return;
+	if (r->kept + r->value.len + len > r->max_bytes ||
+	    r->value.len + len > max) {
+		r->h->is_cut = r->is_full = true;
+		return;
+	}
+	buf_reserve(&r->value, len + 1);
+	unfold_into(r->value.data, &r->value.len, (const char *)p, len);
+}
+
+static void
+end_field(struct reader *r)
+{
+	char *copy;
+
+	if (r->id == HEADER_COUNT)
+		return;
+	copy = arena_strndup(r->arena, buf_str(&r->value), r->value.len);
+	r->h->fields[r->id] = trimmed(copy, r->value.len);
+	r->kept += r->value.len;
+	r->id = HEADER_COUNT;
+	r->is_full = false;
+	buf_reset(&r->value);
+}
+
+/* "From ann@example.org Tue Mar  3", but not "From : ann@example.org". */
+static bool
+is_mbox_line(const struct line *line)
+{
+	const unsigned char *p = line->p, *end = p + line->len;
+
+	if (p < end && *p == '>')
+		p++;
+	if (end - p < 6 || memcmp(p, "From ", 5) != 0)
+		return false;
+	for (p += 5; p < end && is_blank(*p); p++)
+		;
+	return p < end && *p != ':';
+}
+
+/* Whether the line behind `line` begins a field, so that `line` is a slip. */
+static bool
+is_header_next(const struct reader *r)
+{
+	unsigned char *scratch;
+	struct lines peek;
+	struct line next;
+	size_t at;
+	bool is_header;
+
+	scratch = r->lines.scratch == NULL ? NULL : xmalloc(SOURCE_CHUNK);
+	lines_init(&peek, r->lines.src, r->lines.offset - r->lines.left,
+	    r->lines.end, scratch);
+	is_header = lines_next(&peek, &next) && name_length(&next, &at) > 0;
+	free(scratch);
+	return is_header;
+}
+
+/* false: the line belongs to the body. */
+static bool
+read_line(struct reader *r, const struct line *line, bool is_first)
+{
+	size_t n, at = 0;
+
+	if (!line->is_start) {
+		add_value(r, line->p, line->len);
+		return true;
+	}
+	if (is_blank(line->p[0]) && !is_first) {
+		add_value(r, line->p, line->len);
+		return true;
+	}
+	if ((n = name_length(line, &at)) == 0)
+		return !is_first && is_header_next(r);
+	end_field(r);
+	r->id = header_id((const char *)line->p, n);
+	if (r->id != HEADER_COUNT && r->h->fields[r->id].value != NULL)
+		r->id = HEADER_COUNT; /* the first one counts */
+	add_value(r, line->p + at, line->len - at);
+	return true;
+}
+
+void
+headers_scan(struct arena *arena, struct source *src, uint64_t offset,
+    uint64_t end, size_t max_address, size_t max_bytes, struct headers *h)
+{
+	struct reader r = { .arena = arena, .h = h, .value = BUF_INIT,
+		.max_address = max_address, .max_bytes = max_bytes,
+		.id = HEADER_COUNT };
+	unsigned char *scratch;
+	struct line line;
+	bool is_first = true, is_mbox = false;
+
+	*h = (struct headers){ .body = end };
+	scratch = src->mem != NULL ? NULL : xmalloc(SOURCE_CHUNK);
+	lines_init(&r.lines, src, offset, end, scratch);
+	while (lines_next(&r.lines, &line)) {
+		if (is_first && line.offset == offset && is_mbox_line(&line)) {
+			is_mbox = true;
+			continue;
+		}
+		if (is_mbox && !line.is_start && is_first)
+			continue;
+		if ((line.p[0] == '\n' || line.p[0] == '\r') &&
+		    line_is_blank(&line)) {
+			h->body = line.offset + line.len;
+			break;
+		}
+		if (!read_line(&r, &line, is_first)) {
+			h->body = line.offset;
+			break;
+		}
+		is_first = false;
+	}
+	end_field(&r);
+	buf_release(&r.value);
+	free(scratch);
+}

@@ -1,0 +1,474 @@
+/*
+ * html.c - the text of an HTML part, and what it refers to.
+ *
+ * Runs in: children that parse.  Never blocks.
+ *
+ * A scanner, no parser: text for search and a snippet need no tree, and a tree
+ * costs three times as much.  Nothing is rendered, so nothing can be injected.
+ */
+#include "config.h"
+
+#include "mime/html.h"
+
+#include <ctype.h>
+
+enum gap { GAP_NONE, GAP_BLANK, GAP_LINE, GAP_PARAGRAPH };
+
+struct scanner {
+	const char *p, *end;
+	struct buf *out;
+	size_t start, max; /* of out: ours begins there, and ends at most */
+	enum gap gap;	   /* due before the next character */
+	unsigned pre;	   /* inside of <pre> */
+};
+
+/* What a tag means for the text; those not listed mean nothing. */
+static const struct tag {
+	const char *name;
+	enum gap gap;
+	bool is_skipped; /* with all up to its end tag */
+} tags[] = {
+	{ "br", GAP_LINE, false }, { "p", GAP_PARAGRAPH, false },
+	{ "div", GAP_LINE, false }, { "td", GAP_BLANK, false },
+	{ "th", GAP_BLANK, false }, { "tr", GAP_LINE, false },
+	{ "li", GAP_LINE, false }, { "table", GAP_LINE, false },
+	{ "style", GAP_LINE, true }, { "script", GAP_LINE, true },
+	{ "title", GAP_LINE, true }, { "h1", GAP_PARAGRAPH, false },
+	{ "h2", GAP_PARAGRAPH, false }, { "h3", GAP_PARAGRAPH, false },
+	{ "h4", GAP_PARAGRAPH, false }, { "h5", GAP_PARAGRAPH, false },
+	{ "h6", GAP_PARAGRAPH, false }, { "ul", GAP_LINE, false },
+	{ "ol", GAP_LINE, false }, { "dl", GAP_LINE, false },
+	{ "dt", GAP_LINE, false }, { "dd", GAP_LINE, false },
+	{ "hr", GAP_LINE, false }, { "pre", GAP_LINE, false },
+	{ "blockquote", GAP_LINE, false }, { "center", GAP_LINE, false },
+	{ "section", GAP_LINE, false }, { "article", GAP_LINE, false },
+	{ "header", GAP_LINE, false }, { "footer", GAP_LINE, false },
+	{ "form", GAP_LINE, false }, { "body", GAP_LINE, false },
+	{ "option", GAP_LINE, false }, { "address", GAP_LINE, false },
+	{ "template", GAP_NONE, true }, { "svg", GAP_NONE, true },
+};
+
+static const struct entity {
+	const char *name;
+	unsigned code;
+} entities[] = {
+	{ "nbsp", ' ' }, { "amp", '&' }, { "lt", '<' }, { "gt", '>' },
+	{ "quot", '"' }, { "apos", '\'' }, { "zwnj", 0x200C },
+	{ "zwj", 0x200D }, { "shy", 0xAD }, { "ensp", ' ' }, { "emsp", ' ' },
+	{ "thinsp", ' ' }, { "copy", 0xA9 }, { "reg", 0xAE },
+	{ "trade", 0x2122 }, { "euro", 0x20AC }, { "pound", 0xA3 },
+	{ "yen", 0xA5 }, { "cent", 0xA2 }, { "sect", 0xA7 },
+	{ "deg", 0xB0 }, { "plusmn", 0xB1 }, { "micro", 0xB5 },
+	{ "para", 0xB6 }, { "middot", 0xB7 }, { "laquo", 0xAB },
+	{ "raquo", 0xBB }, { "frac12", 0xBD }, { "frac14", 0xBC },
+	{ "times", 0xD7 }, { "ndash", 0x2013 }, { "mdash", 0x2014 },
+	{ "lsquo", 0x2018 }, { "rsquo", 0x2019 }, { "sbquo", 0x201A },
+	{ "ldquo", 0x201C }, { "rdquo", 0x201D }, { "bdquo", 0x201E },
+	{ "lsaquo", 0x2039 }, { "rsaquo", 0x203A }, { "hellip", 0x2026 },
+	{ "bull", 0x2022 }, { "larr", 0x2190 }, { "rarr", 0x2192 },
+	{ "iexcl", 0xA1 }, { "iquest", 0xBF }, { "ordf", 0xAA },
+	{ "ordm", 0xBA }, { "not", 0xAC }, { "szlig", 0xDF },
+	{ "Agrave", 0xC0 }, { "Aacute", 0xC1 }, { "Acirc", 0xC2 },
+	{ "Atilde", 0xC3 }, { "Auml", 0xC4 }, { "Aring", 0xC5 },
+	{ "AElig", 0xC6 }, { "Ccedil", 0xC7 }, { "Egrave", 0xC8 },
+	{ "Eacute", 0xC9 }, { "Ecirc", 0xCA }, { "Euml", 0xCB },
+	{ "Igrave", 0xCC }, { "Iacute", 0xCD }, { "Icirc", 0xCE },
+	{ "Iuml", 0xCF }, { "ETH", 0xD0 }, { "Ntilde", 0xD1 },
+	{ "Ograve", 0xD2 }, { "Oacute", 0xD3 }, { "Ocirc", 0xD4 },
+	{ "Otilde", 0xD5 }, { "Ouml", 0xD6 }, { "Oslash", 0xD8 },
+	{ "Ugrave", 0xD9 }, { "Uacute", 0xDA }, { "Ucirc", 0xDB },
+	{ "Uuml", 0xDC }, { "Yacute", 0xDD }, { "THORN", 0xDE },
+	{ "agrave", 0xE0 }, { "aacute", 0xE1 }, { "acirc", 0xE2 },
+	{ "atilde", 0xE3 }, { "auml", 0xE4 }, { "aring", 0xE5 },
+	{ "aelig", 0xE6 }, { "ccedil", 0xE7 }, { "egrave", 0xE8 },
+	{ "eacute", 0xE9 }, { "ecirc", 0xEA }, { "euml", 0xEB },
+	{ "igrave", 0xEC }, { "iacute", 0xED }, { "icirc", 0xEE },
+	{ "iuml", 0xEF }, { "eth", 0xF0 }, { "ntilde", 0xF1 },
+	{ "ograve", 0xF2 }, { "oacute", 0xF3 }, { "ocirc", 0xF4 },
+	{ "otilde", 0xF5 }, { "ouml", 0xF6 }, { "oslash", 0xF8 },
+	{ "ugrave", 0xF9 }, { "uacute", 0xFA }, { "ucirc", 0xFB },
+	{ "uuml", 0xFC }, { "yacute", 0xFD }, { "thorn", 0xFE },
+	{ "yuml", 0xFF }, { "OElig", 0x152 }, { "oelig", 0x153 },
+	{ "Scaron", 0x160 }, { "scaron", 0x161 }, { "alpha", 0x3B1 },
+	{ "beta", 0x3B2 }, { "gamma", 0x3B3 }, { "delta", 0x3B4 },
+	{ "mu", 0x3BC }, { "pi", 0x3C0 }, { "Omega", 0x3A9 },
+};
+
+static const unsigned short windows_1252[32] = {
+	0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+	0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017D, 0,
+	0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+	0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,
+};
+
+static void
+raise_gap(struct scanner *s, enum gap gap)
+{
+	if (gap > s->gap)
+		s->gap = gap;
+}
+
+static void
+write_gap(struct scanner *s)
+{
+	if (s->gap != GAP_NONE && s->out->len > s->start)
+		buf_add(s->out, s->gap == GAP_PARAGRAPH ? "\n\n" :
+		    s->gap == GAP_LINE ? "\n" : " ",
+		    s->gap == GAP_PARAGRAPH ? 2 : 1);
+	s->gap = GAP_NONE;
+}
+
+static void
+put(struct scanner *s, const char *p, size_t len)
+{
+	if (s->gap != GAP_NONE)
+		write_gap(s);
+	buf_add(s->out, p, len);
+}
+
+/* Characters that take no room, as used to hide or pad text. */
+static bool
+is_invisible(unsigned code)
+{
+	return code == 0xAD || code == 0x034F || code == 0x200B ||
+	    code == 0x200C || code == 0x2060 || code == 0xFEFF ||
+	    (code >= 0x200E && code <= 0x200F) ||
+	    (code >= 0x202A && code <= 0x202E);
+}
+
+static bool
+is_space(unsigned code)
+{
+	return code == ' ' || code == '\t' || code == '\n' || code == '\r' ||
+	    code == '\f' || code == 0xA0 || (code >= 0x2000 && code <= 0x200A) ||
+	    code == 0x2028 || code == 0x2029 || code == 0x202F;
+}
+
+static size_t
+encode(char *out, unsigned c)
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (char)(0xC0 | c >> 6);
+		out[1] = (char)(0x80 | (c & 0x3F));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (char)(0xE0 | c >> 12);
+		out[1] = (char)(0x80 | (c >> 6 & 0x3F));
+		out[2] = (char)(0x80 | (c & 0x3F));
+		return 3;
+	}
+	out[0] = (char)(0xF0 | c >> 18);
+	out[1] = (char)(0x80 | (c >> 12 & 0x3F));
+	out[2] = (char)(0x80 | (c >> 6 & 0x3F));
+	out[3] = (char)(0x80 | (c & 0x3F));
+	return 4;
+}
+
+static void
+put_code(struct scanner *s, unsigned code)
+{
+	char utf8[4];
+
+	if (is_space(code))
+		raise_gap(s, GAP_BLANK);
+	else if (code >= 0x20 && code != 0x7F && !is_invisible(code))
+		put(s, utf8, encode(utf8, code));
+}
+
+/* --- tags ------------------------------------------------------------------- */
+
+static const struct tag *
+find_tag(const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+		if (len > 0 && tags[i].name[0] == (name[0] | 0x20) &&
+		    strncasecmp(tags[i].name, name, len) == 0 &&
+		    tags[i].name[len] == '\0')
+			return &tags[i];
+	return NULL;
+}
+
+/* Behind the '>' of a tag; quotes may hold one. */
+static const char *
+tag_end(const char *p, const char *end)
+{
+	const char *gt = memchr(p, '>', (size_t)(end - p)), *q = p, *close;
+
+	/* Quotes count only when they close again before the next '<'. */
+	while (gt != NULL) {
+		while (q < gt && *q != '"' && *q != '\'')
+			q++;
+		if (q >= gt || q[-1] != '=')
+			return gt + 1;
+		close = memchr(q + 1, *q, (size_t)(end - q - 1));
+		if (close == NULL || close < gt ||
+		    memchr(gt, '<', (size_t)(close - gt)) != NULL) {
+			if (close == NULL || close > gt)
+				return gt + 1;
+			q = close + 1;
+			continue;
+		}
+		q = close + 1;
+		gt = memchr(q, '>', (size_t)(end - q));
+	}
+	return end;
+}
+
+/* To "</name", or the end of the text. */
+static void
+skip_element(struct scanner *s, const char *name)
+{
+	size_t len = strlen(name);
+	const char *p = s->p;
+
+	while ((p = memchr(p, '<', (size_t)(s->end - p))) != NULL) {
+		if ((size_t)(s->end - p) > len + 2 && p[1] == '/' &&
+		    strncasecmp(p + 2, name, len) == 0) {
+			s->p = p;
+			return;
+		}
+		p++;
+	}
+	s->p = s->end;
+}
+
+static void
+skip_comment(struct scanner *s)
+{
+	const char *end = memmem(s->p, (size_t)(s->end - s->p), "-->", 3);
+
+	s->p = end == NULL ? s->end : end + 3;
+}
+
+static void
+read_tag(struct scanner *s)
+{
+	const char *p = s->p + 1, *name;
+	const struct tag *tag;
+	bool is_end = p < s->end && *p == '/';
+	size_t len = 0;
+
+	if (s->end - p >= 3 && memcmp(p, "!--", 3) == 0) {
+		s->p = p + 1;
+		skip_comment(s);
+		return;
+	}
+	name = p + is_end;
+	while (name + len < s->end && isalnum((unsigned char)name[len]))
+		len++;
+	if (len == 0 && (name == s->end || strchr("!?/", *name) == NULL ||
+	    *name == '\0')) {
+		put(s, "<", 1); /* "a < b" */
+		s->p++;
+		return;
+	}
+	s->p = tag_end(name, s->end);
+	if ((tag = find_tag(name, len)) == NULL)
+		return;
+	raise_gap(s, tag->gap);
+	if (strcmp(tag->name, "pre") == 0)
+		s->pre = is_end ? 0 : 1;
+	/* An end tag that is cut would be skipped to again. */
+	if (tag->is_skipped && !is_end && s->p[-1] == '>' && s->p[-2] != '/')
+		skip_element(s, tag->name);
+}
+
+/* --- text ------------------------------------------------------------------- */
+
+/* The character at "&...", and behind it; 0: it is just an ampersand. */
+static unsigned
+read_entity(const char *p, const char *end, const char **next)
+{
+	unsigned long code = 0;
+	const char *q = p + 1;
+	size_t i, len;
+	int base = 10;
+
+	if (q < end && *q == '#') {
+		q++;
+		if (q < end && (*q == 'x' || *q == 'X')) {
+			base = 16;
+			q++;
+		}
+		for (i = 0; q < end && i < 8 &&
+		    (base == 16 ? isxdigit((unsigned char)*q)
+				: isdigit((unsigned char)*q)); q++, i++)
+			code = code * (unsigned)base + (unsigned long)
+			    (isdigit((unsigned char)*q) ? *q - '0' :
+			    (*q | 0x20) - 'a' + 10);
+		*next = q < end && *q == ';' ? q + 1 : q;
+		if (code >= 0x80 && code < 0xA0)
+			code = windows_1252[code - 0x80];
+		if (code == 0 || code > 0x10FFFF ||
+		    (code >= 0xD800 && code < 0xE000))
+			code = i == 0 ? 0 : 0xFFFD;
+		return (unsigned)code;
+	}
+	for (len = 0; q + len < end && len < 10 &&
+	    isalnum((unsigned char)q[len]); len++)
+		;
+	for (i = 0; len > 0 && i < sizeof(entities) / sizeof(entities[0]); i++)
+		if (entities[i].name[0] == q[0] &&
+		    strncmp(entities[i].name, q, len) == 0 &&
+		    entities[i].name[len] == '\0') {
+			*next = q + len < end && q[len] == ';' ? q + len + 1
+							       : q + len;
+			return entities[i].code;
+		}
+	return 0;
+}
+
+static unsigned
+decode_utf8(const unsigned char *p, size_t *n)
+{
+	if (p[0] < 0xE0) {
+		*n = 2;
+		return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+	}
+	if (p[0] < 0xF0) {
+		*n = 3;
+		return (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 |
+		    (p[2] & 0x3Fu);
+	}
+	*n = 4;
+	return (p[0] & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 |
+	    (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
+}
+
+static void
+read_other(struct scanner *s)
+{
+	const char *next = s->p + 1;
+	unsigned code;
+	size_t n = 1;
+
+	if (*s->p == '&') {
+		code = read_entity(s->p, s->end, &next);
+		put_code(s, code == 0 ? '&' : code);
+		s->p = code == 0 ? s->p + 1 : next;
+		return;
+	}
+	if ((unsigned char)*s->p >= 0x80) {
+		code = decode_utf8((const unsigned char *)s->p, &n);
+		if (is_space(code))
+			raise_gap(s, GAP_BLANK);
+		else if (!is_invisible(code))
+			put(s, s->p, n);
+		s->p += n;
+		return;
+	}
+	if (*s->p == '\n' && s->pre > 0)
+		raise_gap(s, GAP_LINE);
+	else if (is_space((unsigned char)*s->p))
+		raise_gap(s, GAP_BLANK);
+	s->p++; /* other control characters are dropped */
+}
+
+static bool
+is_plain(char c)
+{
+	return c > 0x20 && c != '<' && c != '&' && c != 0x7F;
+}
+
+void
+html_to_text(struct buf *out, const char *html, size_t len, size_t max)
+{
+	struct scanner s = { .p = html, .end = html + len, .out = out,
+		.start = out->len, .max = max };
+	const char *p;
+
+	while (s.p < s.end && out->len - s.start < max) {
+		for (p = s.p; p < s.end && (is_plain(*p) ||
+		    (*p == ' ' && p > s.p && p + 1 < s.end &&
+		    is_plain(p[1]))); p++)
+			;
+		if (p > s.p) {
+			put(&s, s.p, (size_t)(p - s.p));
+			s.p = p;
+		} else if (*s.p == '<') {
+			read_tag(&s);
+		} else {
+			read_other(&s);
+		}
+	}
+}
+
+/* --- references -------------------------------------------------------------- */
+
+static int
+hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static const char *
+decode_cid(struct arena *arena, const char *p, size_t len)
+{
+	char *id = arena_alloc(arena, len + 1);
+	size_t i, n = 0;
+
+	for (i = 0; i < len; i++) {
+		if (p[i] == '%' && i + 2 < len && hex(p[i + 1]) >= 0 &&
+		    hex(p[i + 2]) >= 0) {
+			id[n++] = (char)(hex(p[i + 1]) << 4 | hex(p[i + 2]));
+			i += 2;
+		} else if (len - i >= 5 && memcmp(p + i, "&amp;", 5) == 0) {
+			id[n++] = '&';
+			i += 4;
+		} else {
+			id[n++] = p[i];
+		}
+	}
+	id[n] = '\0';
+	return id;
+}
+
+void
+html_find_cids(struct arena *arena, const char *html, size_t len,
+    struct cid_list *list)
+{
+	const char *p = html, *end = html + len, *colon, **ids;
+	size_t n;
+
+	while (list->n < 1000 &&
+	    (colon = memchr(p, ':', (size_t)(end - p))) != NULL) {
+		p = colon + 1;
+		if (colon - html < 3 || strncasecmp(colon - 3, "cid", 3) != 0)
+			continue;
+		for (n = 0; p + n < end && n < 500 && (unsigned char)p[n] >
+		    0x20 && strchr("\"'<>)", p[n]) == NULL; n++)
+			;
+		if (n == 0)
+			continue;
+		if (list->n == list->cap) {
+			list->cap = list->cap == 0 ? 8 : list->cap * 2;
+			ids = ARENA_ARRAY(arena, const char *, list->cap);
+			if (list->n > 0)
+				memcpy(ids, list->ids, list->n *
+				    sizeof(*ids));
+			list->ids = ids;
+		}
+		list->ids[list->n++] = decode_cid(arena, p, n);
+	}
+}
+
+bool
+cid_list_has(const struct cid_list *list, const char *id)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (strcmp(list->ids[i], id) == 0)
+			return true;
+	return false;
+}

@@ -1,0 +1,190 @@
+/*
+ * mime.c - raw bytes of a message to a struct content.
+ *
+ * Runs in: children that parse.  Blocks only on the file.
+ *
+ * Read in two steps that do not depend on each other: the header (header.c and
+ * the readers of its fields), then the body.  Whatever is wrong with one, what
+ * the other says is kept.
+ */
+#include "config.h"
+
+#include "mime/mime.h"
+
+#include "base/text.h"
+#include "mime/address.h"
+#include "mime/body.h"
+#include "mime/charset.h"
+#include "mime/date.h"
+#include "mime/encoded.h"
+#include "mime/header.h"
+#include "mime/ids.h"
+#include "mime/param.h"
+#include "mime/source.h"
+#include "mime/subject.h"
+#include "mime/tree.h"
+
+const struct mime_limits mime_default_limits = {
+	.header_bytes = 1024 * 1024,
+	.header_lines = 5000,
+	.address_bytes = 1024 * 1024,
+	.parts = 10000,
+	.depth = 100,
+	.text_bytes = 1024 * 1024,
+	.addresses = 10000,
+};
+
+void
+mime_init(void)
+{
+	tree_init();
+	charset_init();
+}
+
+static void
+set_partial(struct content *c, const char *reason)
+{
+	if (reason == NULL || c->state != PARSE_OK)
+		return;
+	c->state = PARSE_PARTIAL;
+	c->state_reason = reason;
+}
+
+static void
+read_addresses(struct arena *arena, const struct headers *h,
+    const char *charset, const struct mime_limits *limits, struct content *c)
+{
+	static const struct {
+		enum header_id id;
+		char kind;
+	} headers[] = { { HEADER_TO, TO }, { HEADER_CC, CC },
+		{ HEADER_BCC, BCC }, { HEADER_REPLY_TO, REPLY_TO } };
+	struct address_list from = { .max = limits->addresses };
+	struct address_list list = { .max = limits->addresses };
+	size_t i;
+
+	address_parse(arena, &h->fields[HEADER_FROM], 0, charset, &from);
+	c->senders = from.items;
+	c->n_senders = from.n;
+	if (from.n > 0) {
+		c->from_name = from.items[0].name;
+		c->from_addr = from.items[0].addr;
+	}
+	for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		address_parse(arena, &h->fields[headers[i].id],
+		    headers[i].kind, charset, &list);
+	c->recipients = list.items;
+	c->n_recipients = list.n;
+	if (from.is_cut || list.is_cut)
+		set_partial(c, "too many addresses; the first ones are kept");
+}
+
+/* Behind its last ';' a Received header has the time. */
+static int64_t
+received_secs(const struct field *f)
+{
+	const char *p;
+	int64_t secs;
+
+	if (f->value == NULL || (p = memrchr(f->value, ';', f->len)) == NULL ||
+	    !date_parse(p + 1, f->len - (size_t)(p + 1 - f->value), &secs))
+		return 0;
+	return secs;
+}
+
+static void
+read_header(struct arena *arena, const struct headers *h,
+    const struct mime_limits *limits, struct content *c)
+{
+	const struct field *f = h->fields, *subject = &f[HEADER_SUBJECT];
+	const char *charset, *ignored;
+	size_t len;
+
+	charset = param_bytes(arena, &f[HEADER_CONTENT_TYPE], "charset", &len,
+	    &ignored);
+	c->base_subject = "";
+	if (subject->value != NULL) {
+		c->subject = encoded_text(arena, subject->value, subject->len,
+		    charset);
+		c->base_subject = subject_base(arena, c->subject,
+		    &c->is_reply);
+	}
+	read_addresses(arena, h, charset, limits, c);
+	if (f[HEADER_DATE].value != NULL)
+		c->has_sent_at = date_parse(f[HEADER_DATE].value,
+		    f[HEADER_DATE].len, &c->sent_at_secs);
+	c->received_secs = received_secs(&f[HEADER_RECEIVED]);
+	c->message_id = ids_first(arena, &f[HEADER_MESSAGE_ID]);
+	c->in_reply_to = ids_first(arena, &f[HEADER_IN_REPLY_TO]);
+	c->references = ids_all(arena, &f[HEADER_REFERENCES],
+	    &c->n_references);
+	if (h->is_cut)
+		set_partial(c, "a header is too long; its beginning is kept");
+}
+
+static void
+parse(struct arena *arena, struct source *src,
+    const struct mime_limits *limits, struct content *c)
+{
+	struct headers h;
+
+	*c = (struct content){ .state = PARSE_OK, .state_reason = "",
+		.base_subject = "", .text = "", .snippet = "" };
+	headers_scan(arena, src, 0, src->size, limits->address_bytes,
+	    limits->header_bytes, &h);
+	read_header(arena, &h, limits, c);
+	set_partial(c, body_read(arena, src, &h, limits, c));
+	if (src->has_failed)
+		set_partial(c, "the message could not be read to its end");
+}
+
+/* Only CR as line end, as old Macs wrote it (L169). */
+static bool
+is_bare_cr(const unsigned char *p, size_t len)
+{
+	return memchr(p, '\n', len) == NULL && memchr(p, '\r', len) != NULL;
+}
+
+void
+mime_parse(struct arena *arena, const void *raw, size_t len,
+    const struct mime_limits *limits, struct content *content_r)
+{
+	struct source src = { .mem = raw, .fd = -1, .size = len };
+	unsigned char *copy;
+	size_t i;
+
+	if (len == 0)
+		src.mem = (const unsigned char *)"";
+	if (is_bare_cr(src.mem, len < SOURCE_CHUNK ? len : SOURCE_CHUNK)) {
+		copy = arena_alloc(arena, len);
+		for (i = 0; i < len; i++)
+			copy[i] = src.mem[i] == '\r' ? '\n' : src.mem[i];
+		src.mem = copy;
+	}
+	parse(arena, &src, limits, content_r);
+}
+
+void
+mime_parse_fd(struct arena *arena, int fd, uint64_t size,
+    const struct mime_limits *limits, struct content *content_r)
+{
+	struct source src = { .fd = fd, .size = size };
+	unsigned char *first = arena_alloc(arena, SOURCE_CHUNK);
+	size_t n = source_read(&src, 0, first, SOURCE_CHUNK);
+
+	src.is_bare_cr = is_bare_cr(first, n);
+	parse(arena, &src, limits, content_r);
+}
+
+void
+mime_unparsed(struct arena *arena, const char *reason,
+    struct content *content_r)
+{
+	size_t len = strlen(reason) * 3 + 1;
+	char *clean = arena_alloc(arena, len);
+
+	text_clean_line(clean, len, reason, strlen(reason));
+	*content_r = (struct content){ .state = PARSE_UNPARSED,
+		.state_reason = clean, .base_subject = "", .text = "",
+		.snippet = "" };
+}

@@ -1,0 +1,18 @@
+/*
+ * scan.h - is this body harmless for gmime?
+ */
+#ifndef MIME_SCAN_H
+#define MIME_SCAN_H
+
+#include "mime/mime.h"
+#include "mime/source.h"
+
+/*
+ * Reads the body [offset, end) of a multipart once and counts what gmime does
+ * not limit: parts, and the bytes and lines of their headers.  NULL: within
+ * the limits; else the reason, static.
+ */
+const char *scan_body(struct source *src, uint64_t offset, uint64_t end,
+    const char *boundary, const struct mime_limits *limits);
+
+#endif
