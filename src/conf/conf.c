@@ -18,6 +18,7 @@
 
 #define DEFAULT_FILE SYSCONFDIR "/mailherd/mailherd.conf"
 #define HOST_CAP_MAX 10000
+#define FOLDER_NAME_MAX 1000
 #define N_OPTIONS_MAX 128
 
 struct loader {
@@ -114,6 +115,7 @@ on_folder_names(cfg_t *cfg, cfg_opt_t *opt)
 		entry = cfg_opt_getnstr(opt, i);
 		equals = strrchr(entry, '=');
 		if (equals == NULL || equals == entry ||
+		    equals - entry > FOLDER_NAME_MAX ||
 		    !is_folder_role(equals + 1) ||
 		    !text_is_utf8(entry, strlen(entry))) {
 			cfg_error(cfg, "folder_names: an entry is \"NAME=ROLE\", "

@@ -143,6 +143,7 @@ conf_print(const struct conf *conf, FILE *to)
 {
 	const struct option *o;
 	const char *value;
+	char entry[1100];
 	size_t i;
 
 	for (o = options; o < options + n_options; o++) {
@@ -165,9 +166,12 @@ conf_print(const struct conf *conf, FILE *to)
 		fprintf(to, " { conn_cap = %lld }\n",
 		    (long long)conf->hosts[i].conn_cap);
 	}
-	for (i = 0; i < conf->n_folder_names; i++)
-		fprintf(to, "%s\"%s=%s\"%s",
-		    i == 0 ? "folder_names = { " : ", ",
-		    conf->folder_names[i].name, conf->folder_names[i].role,
-		    i + 1 == conf->n_folder_names ? " }\n" : "");
+	for (i = 0; i < conf->n_folder_names; i++) {
+		snprintf(entry, sizeof(entry), "%s=%s",
+		    conf->folder_names[i].name, conf->folder_names[i].role);
+		fputs(i == 0 ? "folder_names = { " : ", ", to);
+		print_quoted(entry, to);
+	}
+	if (conf->n_folder_names > 0)
+		fputs(" }\n", to);
 }
