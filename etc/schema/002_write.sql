@@ -7,7 +7,9 @@
 --
 -- Arrays are parallel: element i of every array with the same prefix is the
 -- same thing (m_ message, b_ blob, r_ reference, a_ attachment, c_ component).
--- Plans are generic: the arrays are short and every join is by an index.
+-- Plans are generic and may be made while the tables are still empty: the
+-- settings of the outermost functions see to it that every row is found by
+-- an index, then and later.
 
 -- SQLSTATE MH001: the folder was changed by a sibling (ERR_STALE).
 -- SQLSTATE MH002: there is no such row (ERR_GONE).
@@ -53,7 +55,7 @@ END $$;
 
 CREATE FUNCTION thread_merge(acc uuid, winner bigint, losers bigint[])
     RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
 	UPDATE message SET thread_id = winner WHERE thread_id = ANY (losers);
 	UPDATE thread_ref SET thread_id = winner
@@ -111,7 +113,7 @@ $$;
 -- Message-IDs is known (several become one), else a new id.
 CREATE FUNCTION thread_resolve(acc uuid, n_comp integer, r_mid bigint[],
     r_comp integer[]) RETURNS bigint[]
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
 	threads bigint[];
 	known integer[];
@@ -123,21 +125,23 @@ BEGIN
 	-- Rows of known references only; usually few in a backfill.
 	SELECT array_agg(f.comp), array_agg(f.id), bool_or(f.split)
 	INTO known, threads, is_split
-	FROM (SELECT r_comp[i] AS comp, min(t.thread_id) AS id,
-	    min(t.thread_id) <> max(t.thread_id) AS split
-	    FROM generate_subscripts(r_mid, 1) i
-	    JOIN thread_ref t ON t.account_id = acc AND t.mid = r_mid[i]
-	    GROUP BY 1) f;
+	FROM (SELECT k.comp, min(k.id) AS id, min(k.id) <> max(k.id) AS split
+	    FROM (SELECT r_comp[i] AS comp, (SELECT t.thread_id
+	            FROM thread_ref t
+	            WHERE t.account_id = acc AND t.mid = r_mid[i]) AS id
+	        FROM generate_subscripts(r_mid, 1) i) k
+	    WHERE k.id IS NOT NULL GROUP BY 1) f;
 	IF is_split THEN
 		-- One after the other: merging for one component may change
 		-- what the next one finds.
 		FOREACH comp IN ARRAY known LOOP
-			SELECT array_agg(DISTINCT t.thread_id ORDER BY
-			    t.thread_id) INTO ids
-			FROM generate_subscripts(r_mid, 1) i
-			JOIN thread_ref t ON t.account_id = acc
-			    AND t.mid = r_mid[i]
-			WHERE r_comp[i] = comp;
+			SELECT array_agg(DISTINCT k.id ORDER BY k.id) INTO ids
+			FROM (SELECT (SELECT t.thread_id FROM thread_ref t
+			        WHERE t.account_id = acc
+			            AND t.mid = r_mid[i]) AS id
+			    FROM generate_subscripts(r_mid, 1) i
+			    WHERE r_comp[i] = comp) k
+			WHERE k.id IS NOT NULL;
 			IF cardinality(ids) > 1 THEN
 				PERFORM thread_merge(acc, ids[1],
 				    ids[2:cardinality(ids)]);
@@ -145,20 +149,17 @@ BEGIN
 		END LOOP;
 		SELECT array_agg(f.comp), array_agg(f.id)
 		INTO known, threads
-		FROM (SELECT r_comp[i] AS comp, min(t.thread_id) AS id
-		    FROM generate_subscripts(r_mid, 1) i
-		    JOIN thread_ref t ON t.account_id = acc
-		        AND t.mid = r_mid[i]
-		    GROUP BY 1) f;
+		FROM (SELECT k.comp, min(k.id) AS id
+		    FROM (SELECT r_comp[i] AS comp, (SELECT t.thread_id
+		            FROM thread_ref t WHERE t.account_id = acc
+		                AND t.mid = r_mid[i]) AS id
+		        FROM generate_subscripts(r_mid, 1) i) k
+		    WHERE k.id IS NOT NULL GROUP BY 1) f;
 	END IF;
-	result := array_fill(NULL::bigint, ARRAY[n_comp]);
+	SELECT array_agg(nextval('thread_id')) INTO result
+	FROM generate_series(1, n_comp);
 	FOR k IN 1 .. coalesce(cardinality(known), 0) LOOP
 		result[known[k]] := threads[k];
-	END LOOP;
-	FOR k IN 1 .. n_comp LOOP
-		IF result[k] IS NULL THEN
-			result[k] := nextval('thread_id');
-		END IF;
 	END LOOP;
 	INSERT INTO thread_ref (account_id, mid, thread_id)
 	SELECT acc, r_mid[i], result[r_comp[i]]
@@ -172,7 +173,7 @@ END $$;
 -- m_start: 1 = first message, 2 = reply that names no parent, 0 = neither.
 CREATE FUNCTION thread_by_subject(acc uuid, todo integer[], ids bigint[],
     m_start smallint[], m_key bigint[], m_at timestamptz[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
 	i integer;
 	mine bigint;
@@ -197,8 +198,11 @@ BEGIN
 		    ARRAY[greatest(mine, other)]);
 	END LOOP;
 	-- A reply, for what is there.
-	FOREACH i IN ARRAY todo LOOP
-		CONTINUE WHEN m_start[i] <> 2 OR m_key[i] IS NULL;
+	FOR i IN
+		SELECT k FROM unnest(todo) k
+		WHERE m_start[k] = 2 AND m_key[k] IS NOT NULL
+		ORDER BY m_at[k], k
+	LOOP
 		SELECT thread_id INTO mine FROM message WHERE id = ids[i];
 		CONTINUE WHEN EXISTS (SELECT FROM threads
 		    WHERE id = mine AND starts & 1 <> 0);
@@ -231,7 +235,7 @@ $$;
 CREATE FUNCTION give_place(acc uuid, box bigint, ids bigint[],
     uids bigint[], flags_ integer[], keywords_ text[], modseqs bigint[])
     RETURNS bigint
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
 	back bigint[];
 BEGIN
@@ -262,6 +266,9 @@ END $$;
 
 -- --- a batch of new messages ------------------------------------------------
 
+-- m_blob, m_comp: numbers (from 1) of blob and component; m_age: internal date
+-- in seconds * 2^20 + number of the row, so that a minimum names its row.
+
 CREATE FUNCTION ingest(acc uuid, box bigint, gen bigint, cur bigint[],
     n_comp integer,
     m_uid bigint[], m_flags integer[], m_keywords text[], m_modseq bigint[],
@@ -271,8 +278,8 @@ CREATE FUNCTION ingest(acc uuid, box bigint, gen bigint, cur bigint[],
     m_from_name text[], m_recipients jsonb[], m_snippet text[],
     m_has_attachments boolean[], m_parse_state smallint[],
     m_parse_reason text[], m_blob integer[], m_comp integer[],
-    m_start smallint[], m_subject_key bigint[], m_base_subject text[],
-    m_tsv tsvector[],
+    m_start smallint[], m_age bigint[], m_subject_key bigint[],
+    m_base_subject text[], m_tsv tsvector[],
     b_digest bytea[], b_segment integer[], b_offset bigint[],
     b_codec smallint[], b_stored bigint[], b_size bigint[],
     b_copies integer[],
@@ -281,7 +288,9 @@ CREATE FUNCTION ingest(acc uuid, box bigint, gen bigint, cur bigint[],
     a_inline boolean[], a_type text[], a_filename text[], a_cid text[],
     OUT created bigint[], OUT updated bigint[], OUT newest bigint,
     OUT stored bigint)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_bitmapscan = off AS $$
 DECLARE
 	n integer := cardinality(m_uid);
 	todo integer[];         -- rows to insert
@@ -404,12 +413,14 @@ BEGIN
 		thread_ids := thread_resolve(acc, n_comp, r_mid, r_comp);
 		INSERT INTO threads AS t (id, account_id, messages, first_at,
 		    last_at, subject_key, starts, subject)
-		SELECT thread_ids[m_comp[i]], acc, count(*),
-		    min(m_internal[i]), max(m_internal[i]),
-		    (array_agg(m_subject_key[i] ORDER BY m_internal[i]))[1],
-		    bit_or(m_start[i]),
-		    (array_agg(m_base_subject[i] ORDER BY m_internal[i]))[1]
-		FROM unnest(todo) i GROUP BY 1
+		SELECT f.id, acc, f.n, m_internal[f.oldest], f.last_at,
+		    m_subject_key[f.oldest], f.starts,
+		    m_base_subject[f.oldest]
+		FROM (SELECT thread_ids[m_comp[i]] AS id, count(*) AS n,
+		        (min(m_age[i]) & 1048575)::integer AS oldest,
+		        max(m_internal[i]) AS last_at,
+		        bit_or(m_start[i]) AS starts
+		    FROM unnest(todo) i GROUP BY 1) f
 		ON CONFLICT (id) DO UPDATE SET
 		    messages = t.messages + excluded.messages,
 		    first_at = least(t.first_at, excluded.first_at),
@@ -471,7 +482,8 @@ CREATE FUNCTION apply_changes(acc uuid, box bigint, gen bigint,
     cur bigint[], f_uid bigint[], f_flags integer[], f_keywords text[],
     f_modseq bigint[], vanished bigint[],
     OUT updated bigint[], OUT deleted bigint[], OUT stored bigint)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off AS $$
 DECLARE
 	has_pending boolean := false;
 	delta bigint := 0;
@@ -480,8 +492,9 @@ BEGIN
 		has_pending := EXISTS (SELECT FROM changes
 		    WHERE account_id = acc AND kind = 'flags');
 		WITH told AS (
-			SELECT s.message_id, f_modseq[i] AS modseq,
-			    f_flags[i] AS flags,
+			SELECT s.message_id, s.flags AS old_flags,
+			    s.keywords AS old_keywords,
+			    f_modseq[i] AS modseq, f_flags[i] AS flags,
 			    string_to_array(f_keywords[i], ' ') AS keywords
 			FROM generate_subscripts(f_uid, 1) i
 			JOIN message_state s ON s.mailbox_id = box
@@ -500,8 +513,12 @@ BEGIN
 			WHERE has_pending AND c.account_id = acc
 			    AND c.kind = 'flags'
 			GROUP BY 1
-		), wanted AS (
-			SELECT t.message_id, t.modseq,
+		), done AS (
+			UPDATE message_state s SET flags = w.flags,
+			    keywords = w.keywords,
+			    modseq = greatest(s.modseq, w.modseq)
+			FROM (SELECT t.message_id, t.modseq,
+			    t.old_flags, t.old_keywords,
 			    (t.flags | coalesce(p.add, 0))
 			        & ~coalesce(p.remove, 0) AS flags,
 			    CASE WHEN p.message_id IS NULL THEN t.keywords
@@ -511,24 +528,19 @@ BEGIN
 			            '{}'))
 			        GROUP BY k ORDER BY k COLLATE "C")
 			    END AS keywords
-			FROM told t LEFT JOIN pending p USING (message_id)
-		), done AS (
-			UPDATE message_state s SET flags = w.flags,
-			    keywords = w.keywords,
-			    modseq = greatest(s.modseq, w.modseq)
-			FROM wanted w
+			    FROM told t LEFT JOIN pending p USING (message_id)
+			) w
 			WHERE s.message_id = w.message_id
 			    AND (s.flags <> w.flags
 			        OR s.keywords <> w.keywords
 			        OR s.modseq < w.modseq)
-			RETURNING s.message_id
+			RETURNING s.message_id, s.flags <> w.old_flags
+			    OR s.keywords <> w.old_keywords AS is_change
 		)
-		-- The rows as they were before: a new modseq alone is no change.
-		SELECT array_agg(w.message_id ORDER BY w.message_id)
+		-- A new modseq alone is no change.
+		SELECT array_agg(message_id ORDER BY message_id)
 		INTO updated
-		FROM done d JOIN wanted w USING (message_id)
-		JOIN message_state s USING (message_id)
-		WHERE s.flags <> w.flags OR s.keywords <> w.keywords;
+		FROM done WHERE is_change;
 	END IF;
 	IF cardinality(vanished) > 0 THEN
 		WITH gone AS (
@@ -569,7 +581,8 @@ CREATE FUNCTION recognise(acc uuid, box bigint, gen bigint, p_uid bigint[],
     p_flags integer[], p_keywords text[], p_modseq bigint[], p_size bigint[],
     p_internal timestamptz[], p_mid bigint[],
     OUT recognised integer[], OUT updated bigint[], OUT stored bigint)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off AS $$
 DECLARE
 	delta bigint := 0;
 BEGIN

@@ -165,7 +165,6 @@ BEGIN
 		IF FOUND THEN
 			RETURN true;
 		END IF;
-		DELETE FROM threads WHERE account_id = acc;
 		DELETE FROM changes WHERE account_id = acc;
 		DELETE FROM quarantine WHERE account_id = acc;
 		DELETE FROM mailbox WHERE account_id = acc;

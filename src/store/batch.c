@@ -47,6 +47,7 @@
 	X(M_BLOB, PG_INT4)            \
 	X(M_COMP, PG_INT4)            \
 	X(M_START, PG_INT2)           \
+	X(M_AGE, PG_INT8)             \
 	X(M_SUBJECT_KEY, PG_INT8)     \
 	X(M_BASE_SUBJECT, PG_TEXT)    \
 	X(M_TSV, PG_TSVECTOR)         \
@@ -351,6 +352,9 @@ add_dates(struct batch *b, const struct place *place,
 	else
 		internal = now;
 	column_time(&b->columns[M_INTERNAL], internal);
+	/* See ingest(): a date that also says whose it is. */
+	column_int8(&b->columns[M_AGE],
+	    clamp_time(internal) * (1 << 20) + (int64_t)b->n + 1);
 	column_time(&b->columns[M_SENT],
 	    c->has_sent_at ? c->sent_at_secs : internal);
 }

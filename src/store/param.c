@@ -42,14 +42,18 @@ array_type(enum pg_type type)
 	die_bug("no array type for type %d", (int)type);
 }
 
+int64_t
+clamp_time(int64_t secs)
+{
+	if (secs < TIME_MIN)
+		return TIME_MIN;
+	return secs > TIME_MAX ? TIME_MAX : secs;
+}
+
 static int64_t
 time_micros(int64_t secs)
 {
-	if (secs < TIME_MIN)
-		secs = TIME_MIN;
-	if (secs > TIME_MAX)
-		secs = TIME_MAX;
-	return (secs - PG_EPOCH_SECS) * 1000000;
+	return (clamp_time(secs) - PG_EPOCH_SECS) * 1000000;
 }
 
 static void

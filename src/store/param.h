@@ -44,6 +44,8 @@ void column_bool(struct column *c, bool v);
 void column_int2(struct column *c, int16_t v);
 void column_int4(struct column *c, int32_t v);
 void column_int8(struct column *c, int64_t v);
+/* Bent to the years 1 to 9999. */
+int64_t clamp_time(int64_t secs);
 /* Seconds since 1970; bent to what PostgreSQL and calendars can show. */
 void column_time(struct column *c, int64_t secs);
 /* NULL is SQL NULL. */
