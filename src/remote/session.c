@@ -107,7 +107,6 @@ session_note_capabilities(struct remote *r, const char *greeting)
 	r->quirks.id_before_select |= more.id_before_select;
 	if (more.idle_secs > 0)
 		r->quirks.idle_secs = more.idle_secs;
-	free(more.name);
 	r->caps = 0;
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (session_has(r, known[i].word))
