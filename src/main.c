@@ -1,5 +1,217 @@
-int
-main(void)
+/*
+ * main.c - mailherd(8): options, settings, what is loaded once, privileges.
+ *
+ * Runs in: the process that becomes the master.
+ *
+ * The only file that knows both sides: the master, and the children's entry
+ * points.  Everything costly is loaded here, before the first fork, so that
+ * all children share it.
+ */
+#include "config.h"
+
+#include "base/log.h"
+#include "child/child.h"
+#include "conf/conf.h"
+#include "conf/quirks.h"
+#include "master/master.h"
+#include "proc/slots.h"
+#include "proc/spawn.h"
+#include "proc/vault.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <malloc.h>
+#include <pwd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#define OVERRIDES_MAX 256
+#define FILES_WANTED 65536
+
+struct options {
+	bool is_foreground, is_test;
+	const char *file;
+	const char *once; /* account of -1 */
+	const char *overrides[OVERRIDES_MAX];
+	size_t n_overrides;
+};
+
+static _Noreturn void
+usage(void)
 {
-	return 0;
+	fprintf(stderr, "usage: mailherd [-f] [-t] [-V] [-c file] "
+	    "[-o name=value]... [-1 account]\n");
+	exit(EX_USAGE);
+}
+
+static void
+read_options(struct options *options, int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "ftVc:o:1:")) != -1) {
+		switch (c) {
+		case 'f':
+			options->is_foreground = true;
+			break;
+		case 't':
+			options->is_test = true;
+			break;
+		case 'V':
+			printf("mailherd %s\n", PACKAGE_VERSION);
+			exit(EX_OK);
+		case 'c':
+			options->file = optarg;
+			break;
+		case 'o':
+			if (options->n_overrides == OVERRIDES_MAX)
+				usage();
+			options->overrides[options->n_overrides++] = optarg;
+			break;
+		case '1':
+			options->once = optarg;
+			break;
+		default:
+			usage();
+		}
+	}
+	if (optind != argc)
+		usage();
+}
+
+static void
+open_log(const struct conf *conf, bool is_foreground)
+{
+	enum log_target target = (enum log_target)conf->log_target;
+
+	/* A daemon has no standard error. */
+	if (!is_foreground && target == LOG_TARGET_STDERR &&
+	    conf->log_file[0] == '\0')
+		target = LOG_TARGET_SYSLOG;
+	log_open("mailherd", target);
+	log_set_level((enum log_level)conf->log_level);
+	if (target == LOG_TARGET_STDERR && conf->log_file[0] != '\0' &&
+	    log_set_file(conf->log_file) == -1)
+		die(EX_CANTCREAT, "log_file %s: %s", conf->log_file,
+		    strerror(errno));
+}
+
+/* R-ROLE-3: a descriptor for each child, and some. */
+static void
+raise_limits(const struct conf *conf)
+{
+	struct rlimit limit;
+	rlim_t want = FILES_WANTED;
+	int64_t fits;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == -1)
+		return;
+	if (limit.rlim_max < want && geteuid() == 0)
+		limit.rlim_max = want;
+	limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
+	if (setrlimit(RLIMIT_NOFILE, &limit) == -1)
+		getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= want)
+		return;
+	fits = (int64_t)limit.rlim_cur - 64;
+	log_warn(NULL, "only %llu open files allowed instead of %d: at most "
+	    "%lld children fit, max_accounts_per_worker is %lld",
+	    (unsigned long long)limit.rlim_cur, FILES_WANTED,
+	    (long long)(fits > 0 ? fits : 0),
+	    (long long)conf->max_accounts_per_worker);
+}
+
+/* As root: the directory of the control socket, for the user we become. */
+static void
+make_run_directory(const struct conf *conf)
+{
+	char path[256], *directory;
+	struct passwd *pw;
+
+	if (geteuid() != 0 || conf->user[0] == '\0')
+		return;
+	conf_control_socket(conf, path, sizeof(path));
+	directory = dirname(path);
+	pw = getpwnam(conf->user);
+	if (pw == NULL || mkdir(directory, 0755) == -1)
+		return; /* exists, or the bind will tell */
+	if (chown(directory, pw->pw_uid, pw->pw_gid) == -1)
+		log_warn(NULL, "%s: %s", directory, strerror(errno));
+}
+
+static const struct quirks_table *
+load_quirks(const struct conf *conf)
+{
+	struct quirks_table *quirks = NULL;
+	struct err err = ERR_INIT;
+	const char *file = conf->quirks_file;
+
+	if (file[0] != '\0' && access(file, F_OK) == -1) {
+		log_warn(NULL, "quirks_file %s: %s; servers get no special "
+		    "treatment", file, strerror(errno));
+		file = "";
+	}
+	if (quirks_load(&quirks, file, &err) == -1)
+		die(EX_CONFIG, "%s", err.text);
+	return quirks;
+}
+
+static void
+load_all(const struct conf *conf)
+{
+	static const child_main mains[KIND_COUNT] = {
+		[KIND_CLERK] = clerk_main,
+		[KIND_HOT] = hot_main,
+		[KIND_POOL] = pool_main,
+		[KIND_JOB] = job_main,
+	};
+	struct err err = ERR_INIT;
+
+	child_init(conf, load_quirks(conf));
+	if (vault_load(conf->secret_key_file, &err) == -1)
+		die(EX_CONFIG, "%s", err.text);
+	slots_init(master_slots(conf));
+	spawn_init(mains);
+}
+
+int
+main(int argc, char **argv, char **envp)
+{
+	struct options options = { .file = NULL };
+	struct err err = ERR_INIT;
+	struct conf *conf;
+
+	proc_init_title(argc, argv, envp);
+	log_open("mailherd", LOG_TARGET_STDERR);
+	read_options(&options, argc, argv);
+	if (conf_load(&conf, options.file, options.overrides,
+		options.n_overrides, &err) == -1)
+		die(EX_CONFIG, "%s", err.text);
+	if (options.is_test)
+		return EX_OK;
+	if (options.once != NULL)
+		options.is_foreground = true;
+	open_log(conf, options.is_foreground);
+	/* Paths in the settings may be relative: stay where we are. */
+	if (!options.is_foreground && daemon(1, 0) == -1)
+		die(EX_OSERR, "daemon: %s", strerror(errno));
+	raise_limits(conf);
+	mallopt(M_ARENA_MAX, 1);
+	make_run_directory(conf);
+	if (options.once != NULL) {
+		child_init(conf, load_quirks(conf));
+		if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
+			die(EX_NOPERM, "%s", err.text);
+		return child_run_once(conf, options.once);
+	}
+	load_all(conf);
+	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
+		die(EX_NOPERM, "%s", err.text);
+	proc_set_title("master %s %s", conf->worker_role == ROLE_SYNC ?
+	    "sync" : "jobs", conf->instance);
+	return master_main(&(struct master_params){ .conf = conf,
+	    .file = options.file, .overrides = options.overrides,
+	    .n_overrides = options.n_overrides });
 }

@@ -117,8 +117,11 @@ on_lost(void *arg, const struct uuid *id, enum lease_end how)
 static void
 on_released(void *arg, const struct uuid *id)
 {
-	(void)arg;
+	struct keeper *keeper = arg;
+
 	(void)id;
+	if (keeper->params.on_released != NULL)
+		keeper->params.on_released(keeper->params.arg);
 }
 
 static void

@@ -34,6 +34,8 @@ struct keeper_params {
 	    int64_t deadline_boot_msecs);
 	/* Kill its children before anything else. */
 	void (*on_lost)(void *arg, const struct uuid *id, enum lease_end how);
+	/* A release was answered; may be NULL. */
+	void (*on_released)(void *arg);
 	/* Give up so many, the least recently active first. */
 	void (*on_shed)(void *arg, size_t n);
 	/* Have the clerk list the live accounts: keeper_live_ids ...,

@@ -1,4 +1,15 @@
 noinst_LIBRARIES += libmaster.a
 libmaster_a_SOURCES = \
+	src/master/accounts.c src/master/accounts.h \
+	src/master/children.c src/master/children.h \
+	src/master/clerk.c src/master/clerk.h \
+	src/master/commands.c \
+	src/master/control.c src/master/control.h \
+	src/master/dispatch.c src/master/dispatch.h \
 	src/master/grants.c src/master/grants.h \
-	src/master/policy.c src/master/policy.h
+	src/master/master.c src/master/master.h \
+	src/master/policy.c src/master/policy.h \
+	src/master/relay.c src/master/relay.h \
+	src/master/state.h \
+	src/master/verdict.c src/master/verdict.h \
+	src/master/works.c src/master/works.h

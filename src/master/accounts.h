@@ -1,0 +1,110 @@
+/*
+ * accounts.h - the accounts this worker owns, and what it knows of each.
+ *
+ * Runs in: master of the sync role.  Never blocks.
+ *
+ *	won -> TAKING (clerk: raise the epoch, tell the facts) -> OWNED
+ *	    -> LEAVING (children end) -> lease released, forgotten
+ *
+ * A lost lease leads from any state straight to forgotten, children killed.
+ */
+#ifndef MASTER_ACCOUNTS_H
+#define MASTER_ACCOUNTS_H
+
+#include "lease/idmap.h"
+#include "lease/leases.h"
+#include "master/policy.h"
+#include "master/state.h"
+
+struct hints;
+
+enum account_state { ACCOUNT_TAKING, ACCOUNT_OWNED, ACCOUNT_LEAVING };
+const char *account_state_name(enum account_state state);
+
+struct account {
+	struct uuid id, user_id;
+	struct log log;
+	enum account_state state;
+	int64_t epoch; /* the fencing token of this ownership */
+	int64_t deadline_boot_msecs;
+	int64_t since_mono; /* owned */
+	int64_t avoid_msecs; /* LEAVING: not claimed again for so long */
+	char leave_why[64];
+	char email[MSG_EMAIL_SIZE];
+	char host[MSG_HOST_SIZE];
+
+	/* tier */
+	enum tier tier;
+	const char *rule; /* what gave it */
+	struct tier_facts facts;
+	int64_t session_until_mono;
+	bool is_over_budget; /* hot by rule, but the budget is spent */
+	bool has_no_idle;    /* hot, but no room for IDLE at its host */
+
+	/* work */
+	struct schedule schedule;
+	struct child *hot, *pool;
+	unsigned pool_scope; /* of the pass under way */
+
+	/* failures */
+	unsigned failures;     /* passes in a row */
+	unsigned hot_failures; /* hot children in a row */
+	unsigned refusals;     /* logins in a row */
+	struct logins logins;
+	int64_t not_before_mono;     /* no provider call until then */
+	int64_t hot_not_before_mono; /* no hot child */
+	enum err_kind last_error_kind;
+	char last_error[MSG_TEXT_SIZE];
+	int64_t last_error_secs, last_pass_secs;
+	uint64_t passes;
+};
+
+struct accounts {
+	struct master *m;
+	struct idmap map;
+	struct event *run;	/* something is due */
+	struct event *evaluate; /* tiers, each tier_interval */
+	bool is_budget_stale;
+};
+
+struct accounts *accounts_new(struct master *m);
+void accounts_free(struct accounts **accounts);
+struct account *account_find(const struct accounts *accounts,
+    const struct uuid *id);
+size_t accounts_count(const struct accounts *accounts);
+size_t accounts_of_tier(const struct accounts *accounts, enum tier tier);
+
+/* From the keeper. */
+void account_won(struct accounts *accounts, const struct uuid *id,
+    int64_t deadline_boot_msecs);
+void account_renewed(struct accounts *accounts, const struct uuid *id,
+    int64_t deadline_boot_msecs);
+void account_lost(struct accounts *accounts, const struct uuid *id,
+    enum lease_end how);
+void accounts_shed(struct accounts *accounts, size_t n);
+
+/* From the clerk. */
+void account_facts(struct accounts *accounts, const struct msg_facts *facts);
+
+/* Ends the children, then releases the lease. */
+void account_leave(struct account *account, struct master *m, const char *why,
+    int64_t avoid_msecs);
+void accounts_leave_all(struct accounts *accounts, const char *why);
+/* A child of a LEAVING account has ended: the last one lets go. */
+void account_leave_step(struct account *account, struct master *m);
+
+/* Tier: evaluates and acts on it. */
+void account_evaluate(struct account *account, struct master *m);
+void account_pin(struct account *account, struct master *m, bool is_pinned,
+    enum tier pin);
+/* user.active (R-TIER-3) */
+void accounts_user_active(struct accounts *accounts,
+    const struct uuid *user_id);
+/* account.state_changed (R-LIFE-2) */
+void accounts_state_changed(struct accounts *accounts, const struct uuid *id,
+    const char *state, const char *reason);
+
+/* An operator wants a full poll now. */
+void account_poll_now(struct account *account, struct master *m);
+
+#endif

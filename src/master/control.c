@@ -1,0 +1,291 @@
+/*
+ * control.c - the control socket.
+ *
+ * Runs in: master.  Never blocks.
+ *
+ * Clients are people's tools and may be slow, stuck or hostile: their number,
+ * the length of a line and the time they may take to read are bounded, and a
+ * client beyond a bound is dropped without ceremony.
+ */
+#include "config.h"
+
+#include "master/control.h"
+
+#include "base/log.h"
+#include "base/xmem.h"
+#include "master/state.h"
+
+#include <bsd/string.h>
+#include <bsd/sys/queue.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define CLIENTS_MAX 32
+/* A silent client is dropped, and one that does not read its answer. */
+#define READ_SECS 300
+#define WRITE_SECS 10
+
+struct client {
+	TAILQ_ENTRY(client) entry;
+	struct control *control;
+	struct bufferevent *bev;
+};
+
+struct control {
+	struct master *m;
+	char path[108];
+	struct evconnlistener *listener;
+	struct evhttp *http;
+	TAILQ_HEAD(, client) clients;
+	size_t n_clients;
+};
+
+static void
+client_free(struct client *client)
+{
+	TAILQ_REMOVE(&client->control->clients, client, entry);
+	client->control->n_clients--;
+	bufferevent_free(client->bev); /* closes */
+	free(client);
+}
+
+static void
+on_read(struct bufferevent *bev, void *arg)
+{
+	struct client *client = arg;
+	struct evbuffer *in = bufferevent_get_input(bev);
+	char *line, *answer;
+	size_t len;
+
+	/* One answer at a time: the next line waits until it is read. */
+	if (evbuffer_get_length(bufferevent_get_output(bev)) > 0)
+		return;
+	line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF);
+	if (line == NULL) {
+		if (evbuffer_get_length(in) >= CONTROL_LINE_MAX)
+			client_free(client);
+		return;
+	}
+	if (len >= CONTROL_LINE_MAX) {
+		free(line);
+		client_free(client);
+		return;
+	}
+	answer = control_answer(client->control->m, line, len);
+	free(line);
+	bufferevent_write(bev, answer, strlen(answer));
+	bufferevent_write(bev, "\n", 1);
+	free(answer);
+}
+
+static void
+on_written(struct bufferevent *bev, void *arg)
+{
+	/* Lines may have come in meanwhile. */
+	if (evbuffer_get_length(bufferevent_get_input(bev)) > 0)
+		on_read(bev, arg);
+}
+
+static void
+on_end(struct bufferevent *bev, short what, void *arg)
+{
+	(void)bev;
+	(void)what;
+	client_free(arg);
+}
+
+static bool
+may_connect(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	    (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static void
+on_accept(struct evconnlistener *listener, evutil_socket_t fd,
+    struct sockaddr *from, int from_len, void *arg)
+{
+	static const struct timeval read_tv = { READ_SECS, 0 };
+	static const struct timeval write_tv = { WRITE_SECS, 0 };
+	struct control *control = arg;
+	struct client *client;
+
+	(void)listener;
+	(void)from;
+	(void)from_len;
+	if (control->n_clients >= CLIENTS_MAX || !may_connect(fd)) {
+		close(fd);
+		return;
+	}
+	client = xcalloc(1, sizeof(*client));
+	client->control = control;
+	client->bev = bufferevent_socket_new(control->m->base, fd,
+	    BEV_OPT_CLOSE_ON_FREE);
+	if (client->bev == NULL) {
+		close(fd);
+		free(client);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&control->clients, client, entry);
+	control->n_clients++;
+	bufferevent_setcb(client->bev, on_read, on_written, on_end, client);
+	bufferevent_setwatermark(client->bev, EV_READ, 0, CONTROL_LINE_MAX);
+	bufferevent_set_timeouts(client->bev, &read_tv, &write_tv);
+	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
+}
+
+/* --- metrics over HTTP --------------------------------------------------------------- */
+
+static void
+on_http(struct evhttp_request *request, void *arg)
+{
+	struct control *control = arg;
+	char *text = control_metrics(control->m);
+
+	evbuffer_add(evhttp_request_get_output_buffer(request), text,
+	    strlen(text));
+	free(text);
+	evhttp_add_header(evhttp_request_get_output_headers(request),
+	    "Content-Type", "text/plain; version=0.0.4");
+	evhttp_send_reply(request, HTTP_OK, "OK", NULL);
+}
+
+/* "host:port", ":port" or "port"; "" is off. */
+static int
+listen_http(struct control *control, const char *spec, struct err *err)
+{
+	const char *colon = strrchr(spec, ':');
+	const char *port_text = colon != NULL ? colon + 1 : spec;
+	char host[256] = "127.0.0.1", *end;
+	long port = strtol(port_text, &end, 10);
+	const char *from = spec;
+
+	if (spec[0] == '\0')
+		return 0;
+	if (*end != '\0' || end == port_text || port < 1 || port > 65535)
+		return err_set(err, ERR_CONFIG,
+		    "metrics_listen: \"%s\" has no port", spec);
+	if (colon != NULL && colon > spec) {
+		if (from[0] == '[' && colon[-1] == ']') {
+			from++;
+			colon--;
+		}
+		snprintf(host, sizeof(host), "%.*s", (int)(colon - from), from);
+	}
+	control->http = evhttp_new(control->m->base);
+	if (control->http == NULL || evhttp_bind_socket(control->http, host,
+		(uint16_t)port) != 0)
+		return err_set(err, ERR_CONFIG, "metrics_listen: %s: %s", spec,
+		    strerror(errno));
+	evhttp_set_allowed_methods(control->http, EVHTTP_REQ_GET);
+	evhttp_set_max_headers_size(control->http, 8192);
+	evhttp_set_max_body_size(control->http, 0);
+	evhttp_set_timeout(control->http, WRITE_SECS);
+	evhttp_set_cb(control->http, "/metrics", on_http, control);
+	return 0;
+}
+
+/* --- the socket ------------------------------------------------------------------------ */
+
+/* A socket nobody listens on is what a killed master left. */
+static int
+remove_stale(const struct sockaddr_un *addr, struct err *err)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	    0);
+	int result;
+	struct stat st;
+
+	if (lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+		close(fd);
+		return err_set(err, ERR_CONFIG, "%s is no socket",
+		    addr->sun_path);
+	}
+	result = connect(fd, (const struct sockaddr *)addr, sizeof(*addr));
+	if (result == 0 || errno == EAGAIN) {
+		close(fd);
+		return err_set(err, ERR_CONFIG,
+		    "%s: another mailherd is running", addr->sun_path);
+	}
+	close(fd);
+	unlink(addr->sun_path);
+	return 0;
+}
+
+static int
+listen_unix(struct control *control, struct err *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	mode_t old;
+	int fd;
+
+	if (strlcpy(addr.sun_path, control->path, sizeof(addr.sun_path)) >=
+	    sizeof(addr.sun_path))
+		return err_set(err, ERR_CONFIG,
+		    "control_socket: the path is too long");
+	if (remove_stale(&addr, err) == -1)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	old = umask(0177);
+	if (fd == -1 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ==
+	    -1 || listen(fd, 16) == -1) {
+		err_set(err, ERR_CONFIG, "control socket %s: %s",
+		    control->path, strerror(errno));
+		umask(old);
+		if (fd != -1)
+			close(fd);
+		return -1;
+	}
+	umask(old);
+	control->listener = evconnlistener_new(control->m->base, on_accept,
+	    control, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	return 0;
+}
+
+int
+control_new(struct control **control_r, struct master *m, struct err *err)
+{
+	struct control *control = xcalloc(1, sizeof(*control));
+
+	control->m = m;
+	TAILQ_INIT(&control->clients);
+	conf_control_socket(m->conf, control->path, sizeof(control->path));
+	if (listen_unix(control, err) == -1 ||
+	    listen_http(control, m->conf->metrics_listen, err) == -1) {
+		control_free(&control);
+		return -1;
+	}
+	*control_r = control;
+	return 0;
+}
+
+void
+control_free(struct control **control_p)
+{
+	struct control *control = *control_p;
+
+	if (control == NULL)
+		return;
+	*control_p = NULL;
+	while (!TAILQ_EMPTY(&control->clients))
+		client_free(TAILQ_FIRST(&control->clients));
+	if (control->http != NULL)
+		evhttp_free(control->http);
+	if (control->listener != NULL) {
+		evconnlistener_free(control->listener);
+		unlink(control->path);
+	}
+	free(control);
+}

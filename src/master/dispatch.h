@@ -1,0 +1,24 @@
+/*
+ * dispatch.h - who works for which account now.
+ *
+ * Runs in: master of the sync role.  Never blocks.
+ */
+#ifndef MASTER_DISPATCH_H
+#define MASTER_DISPATCH_H
+
+#include "master/state.h"
+
+#include <stdbool.h>
+
+struct account;
+
+/* Something changed: look at the end of this turn of the loop. */
+void dispatch_soon(struct master *m);
+/* The timer's callback; arg is the master. */
+void dispatch_run(int fd, short what, void *arg);
+
+bool account_is_idling(const struct account *account);
+/* Longest silence of a child that works on a pass. */
+int64_t pass_silence_msecs(const struct conf *conf);
+
+#endif

@@ -1,0 +1,494 @@
+/*
+ * master.c - the loop of the supervisor, its signals, its beginning and end.
+ *
+ * Runs in: master of both roles.  Never blocks.
+ *
+ * The two roles share children, budgets, clerk and control socket; what differs
+ * is what gives them work: leases and tiers (accounts.c, dispatch.c) or queues
+ * (works.c).
+ *
+ * Shutdown: take nothing new; ask the children to end, which releases each
+ * account's lease as its last child goes; kill what does not end; leave the
+ * loop when the releases are answered, and in any case in time (R-OPS-2).
+ */
+#include "config.h"
+
+#include "master/master.h"
+
+#include "base/clock.h"
+#include "base/xmem.h"
+#include "lease/heartbeat.h"
+#include "lease/keeper.h"
+#include "lease/loop.h"
+#include "lease/redis.h"
+#include "master/accounts.h"
+#include "master/children.h"
+#include "master/clerk.h"
+#include "master/control.h"
+#include "master/dispatch.h"
+#include "master/grants.h"
+#include "master/relay.h"
+#include "master/state.h"
+#include "master/works.h"
+
+#include <jansson.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+/* After stop_timeout: time for SIGKILL to work and for the last releases. */
+#define LAST_MSECS 1000
+/* The clerk's merges and purges may take so long. */
+#define UPKEEP_MSECS 900000
+
+static const char *const channels[] = {
+	"events:account.state_changed",
+	"events:user.active",
+};
+
+unsigned
+master_slots(const struct conf *conf)
+{
+	int64_t n = conf->max_accounts_per_worker + conf->pool_max +
+	    conf->interactive_concurrency + conf->bulk_concurrency;
+
+	/* Clerks, and children that are on their way out. */
+	return (unsigned)(n + n / 4 + 64);
+}
+
+/* --- what Redis tells ---------------------------------------------------------------- */
+
+static void
+on_redis_up(void *arg)
+{
+	struct master *m = arg;
+
+	if (m->is_stopping)
+		return;
+	if (m->keeper != NULL)
+		keeper_redis_up(m->keeper);
+	if (m->heartbeat != NULL)
+		heartbeat_send(m->heartbeat);
+}
+
+static void
+on_redis_down(void *arg)
+{
+	struct master *m = arg;
+
+	if (m->keeper != NULL)
+		keeper_redis_down(m->keeper);
+}
+
+static bool
+may_claim(void *arg)
+{
+	const struct master *m = arg;
+
+	return !m->is_stopping && !m->is_draining && m->is_postgres_up;
+}
+
+static void
+on_won(void *arg, const struct uuid *id, int64_t deadline)
+{
+	struct master *m = arg;
+
+	account_won(m->accounts, id, deadline);
+}
+
+static void
+on_renewed(void *arg, const struct uuid *id, int64_t deadline)
+{
+	struct master *m = arg;
+
+	account_renewed(m->accounts, id, deadline);
+}
+
+static void
+on_lost(void *arg, const struct uuid *id, enum lease_end how)
+{
+	struct master *m = arg;
+
+	account_lost(m->accounts, id, how);
+}
+
+static void
+on_shed(void *arg, size_t n)
+{
+	struct master *m = arg;
+
+	if (!m->is_stopping)
+		accounts_shed(m->accounts, n);
+}
+
+static void
+on_released(void *arg)
+{
+	struct master *m = arg;
+
+	if (m->is_stopping)
+		master_stop_step(m);
+}
+
+static void
+on_reconciled(struct master *m, const struct uuid *about,
+    enum err_kind outcome, const char *text)
+{
+	(void)about;
+	(void)text;
+	keeper_live_end(m->keeper, outcome == ERR_NONE);
+}
+
+static void
+on_reconcile(void *arg)
+{
+	struct master *m = arg;
+	struct msg_empty empty = { 0 };
+
+	clerk_ask(m->clerk, MSG_RECONCILE, &empty, sizeof(empty), NULL,
+	    on_reconciled);
+}
+
+char *
+master_describe(void *arg)
+{
+	struct master *m = arg;
+	json_t *json = json_object(), *tiers = json_object();
+	unsigned tier;
+	char *text;
+
+	for (tier = 0; tier < TIER_COUNT; tier++)
+		json_object_set_new(tiers, tier_name(tier), json_integer(
+		    m->accounts != NULL ? (json_int_t)accounts_of_tier(
+			m->accounts, tier) : 0));
+	json_object_set_new(json, "owned", json_integer(m->keeper != NULL ?
+	    (json_int_t)keeper_count(m->keeper) : 0));
+	json_object_set_new(json, "sockets_open", json_integer(
+	    (json_int_t)grants_in_use(m->grants, RESOURCE_SOCKET)));
+	json_object_set_new(json, "tiers", tiers);
+	if (m->works != NULL)
+		json_object_set_new(json, "running", json_integer(
+		    (json_int_t)works_running(m->works)));
+	json_object_set_new(json, "ts", json_integer(clock_wall_secs()));
+	json_object_set_new(json, "boot", json_string(heartbeat_boot()));
+	json_object_set_new(json, "version", json_string(PACKAGE_VERSION));
+	text = json_dumps(json, JSON_COMPACT);
+	json_decref(json);
+	return text;
+}
+
+/* --- budgets --------------------------------------------------------------------------- */
+
+static void
+on_grants_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	master_watch_grants(arg);
+}
+
+void
+master_watch_grants(struct master *m)
+{
+	int64_t now = clock_mono_msecs();
+	int64_t next = grants_expire(m->grants, now);
+
+	if (next >= 0)
+		event_in_msecs(m->grants_timer, next - now);
+}
+
+/* --- signals and orders --------------------------------------------------------------- */
+
+int
+master_reload(struct master *m, struct json_t *reply, struct err *err)
+{
+	struct conf *fresh;
+	char restart[512];
+	struct child *child, *next;
+
+	if (conf_load(&fresh, m->params.file, m->params.overrides,
+		m->params.n_overrides, err) == -1) {
+		log_error(NULL, "settings not reloaded: %s", err->text);
+		return -1;
+	}
+	conf_adopt(m->conf, fresh, restart, sizeof(restart));
+	conf_free(&fresh);
+	log_set_level((enum log_level)m->conf->log_level);
+	log_info(NULL, "settings reloaded%s%s", restart[0] ?
+	    ", these need a restart: " : "", restart);
+	if (reply != NULL && restart[0] != '\0')
+		json_object_set_new(reply, "restart", json_string(restart));
+	/* New settings reach children by fork.  Hot ones keep theirs until
+	 * their connection ends: a reload should not reconnect everybody. */
+	for (child = children_first(m->children); child != NULL;
+	    child = next) {
+		next = child_next(child);
+		if (child->kind != KIND_POOL)
+			continue;
+		child->is_old = true;
+		if (child->state == CHILD_READY)
+			child_stop(child, "settings changed");
+	}
+	clerk_renew(m->clerk);
+	if (m->works != NULL)
+		works_reload(m->works);
+	dispatch_soon(m);
+	return 0;
+}
+
+void
+master_drain(struct master *m)
+{
+	log_info(NULL, "draining: takes nothing new");
+	m->is_draining = true;
+	if (m->accounts != NULL)
+		accounts_leave_all(m->accounts, "drained");
+}
+
+static void
+on_stop_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct master *m = arg;
+
+	(void)fd;
+	(void)what;
+	log_warn(NULL, "not everything ended in time: %zu children, leases "
+	    "not yet released run out", children_count(m->children));
+	event_base_loopbreak(m->base);
+}
+
+void
+master_stop_step(struct master *m)
+{
+	if (children_count(m->children) > 0 ||
+	    (m->accounts != NULL && accounts_count(m->accounts) > 0) ||
+	    (m->keeper != NULL && !keeper_is_quiet(m->keeper)))
+		return;
+	event_base_loopexit(m->base, NULL);
+}
+
+void
+master_stop(struct master *m, const char *why)
+{
+	struct child *child, *next;
+
+	if (m->is_stopping)
+		return;
+	log_info(NULL, "stopping: %s", why);
+	m->is_stopping = true;
+	event_in_msecs(m->stop_timer, m->conf->stop_timeout * 1000 +
+	    LAST_MSECS);
+	if (m->keeper != NULL)
+		keeper_stop(m->keeper);
+	if (m->heartbeat != NULL)
+		heartbeat_end(m->heartbeat);
+	if (m->works != NULL)
+		works_stop(m->works);
+	clerk_stop(m->clerk);
+	if (m->upkeeper != NULL)
+		clerk_stop(m->upkeeper);
+	for (child = children_first(m->children); child != NULL;
+	    child = next) {
+		next = child_next(child);
+		child_stop(child, "shutdown");
+	}
+	if (m->accounts != NULL)
+		accounts_leave_all(m->accounts, "shutdown");
+	master_stop_step(m);
+}
+
+static void
+on_term(evutil_socket_t sig, short what, void *arg)
+{
+	(void)what;
+	master_stop(arg, sig == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+static void
+on_hup(evutil_socket_t sig, short what, void *arg)
+{
+	struct err err = ERR_INIT;
+
+	(void)sig;
+	(void)what;
+	master_reload(arg, NULL, &err);
+}
+
+static void
+on_usr1(evutil_socket_t sig, short what, void *arg)
+{
+	(void)sig;
+	(void)what;
+	(void)arg;
+	log_reopen();
+	log_info(NULL, "log opened again");
+}
+
+static void
+on_usr2(evutil_socket_t sig, short what, void *arg)
+{
+	(void)sig;
+	(void)what;
+	control_dump(arg);
+}
+
+static void
+on_chld(evutil_socket_t sig, short what, void *arg)
+{
+	struct master *m = arg;
+
+	(void)sig;
+	(void)what;
+	children_reap(m->children);
+}
+
+static const struct {
+	int number;
+	event_callback_fn call;
+} signals[] = {
+	{ SIGTERM, on_term },
+	{ SIGINT, on_term },
+	{ SIGHUP, on_hup },
+	{ SIGUSR1, on_usr1 },
+	{ SIGUSR2, on_usr2 },
+	{ SIGCHLD, on_chld },
+};
+#define N_SIGNALS (sizeof(signals) / sizeof(signals[0]))
+
+/* --- beginning --------------------------------------------------------------------------- */
+
+static void
+name_worker(struct master *m)
+{
+	char host[64];
+	size_t i;
+
+	if (gethostname(host, sizeof(host)) == -1)
+		snprintf(host, sizeof(host), "localhost");
+	host[sizeof(host) - 1] = '\0';
+	for (i = 0; host[i] != '\0'; i++)
+		if (host[i] == ':' || (unsigned char)host[i] <= ' ')
+			host[i] = '-';
+	snprintf(m->worker_id, sizeof(m->worker_id), "%s:%d:%08x", host,
+	    (int)getpid(), arc4random());
+	log_set_process("worker_id=%s", m->worker_id);
+}
+
+static struct redis *
+connect_redis(struct master *m, const char *name, bool is_main)
+{
+	/* A hung Redis is noticed while its leases still have time. */
+	int64_t answer = m->conf->lease_ttl * 1000 / 4;
+
+	if (answer > 10000)
+		answer = 10000;
+	return redis_new(&(struct redis_params){ .base = m->base,
+	    .conf = m->conf, .name = name, .answer_msecs = answer,
+	    .on_up = is_main ? on_redis_up : NULL,
+	    .on_down = is_main ? on_redis_down : NULL, .arg = m });
+}
+
+static void
+begin_sync(struct master *m)
+{
+	m->accounts = accounts_new(m);
+	m->keeper = keeper_new(&(struct keeper_params){ .base = m->base,
+	    .redis = m->redis, .conf = m->conf, .worker_id = m->worker_id,
+	    .may_claim = may_claim, .on_won = on_won,
+	    .on_renewed = on_renewed, .on_lost = on_lost,
+	    .on_released = on_released, .on_shed = on_shed,
+	    .on_reconcile = on_reconcile, .describe = master_describe,
+	    .arg = m });
+	m->redis_events = connect_redis(m, "events", false);
+	redis_subscribe(m->redis_events, channels,
+	    sizeof(channels) / sizeof(channels[0]), relay_event, m);
+}
+
+static void
+begin_jobs(struct master *m)
+{
+	m->upkeeper = clerk_new(m, "upkeep", UPKEEP_MSECS);
+	m->heartbeat = heartbeat_new(&(struct heartbeat_params){
+	    .base = m->base, .redis = m->redis, .conf = m->conf,
+	    .worker_id = m->worker_id, .role = "jobs",
+	    .describe = master_describe, .arg = m });
+	m->works = works_new(m);
+}
+
+static void
+begin(struct master *m)
+{
+	m->started_mono = clock_mono_msecs();
+	m->is_postgres_up = true; /* until somebody has asked */
+	m->children = children_new(&(struct children_params){
+	    .base = m->base, .conf = m->conf, .on_ready = relay_ready,
+	    .on_message = relay_message, .on_end = relay_end, .arg = m });
+	m->grants = grants_new(m->conf, relay_grant, m);
+	m->grants_timer = event_new(m->base, -1, 0, on_grants_timer, m);
+	m->stop_timer = event_new(m->base, -1, 0, on_stop_timer, m);
+	m->redis = connect_redis(m, "main", true);
+	m->clerk = clerk_new(m, "main", m->conf->command_timeout * 1000);
+	if (m->conf->worker_role == ROLE_SYNC)
+		begin_sync(m);
+	else
+		begin_jobs(m);
+}
+
+static void
+end(struct master *m)
+{
+	control_free(&m->control);
+	/* Connections first: their last callbacks need the rest. */
+	redis_free(&m->redis);
+	redis_free(&m->redis_events);
+	works_free(&m->works);
+	keeper_free(&m->keeper);
+	heartbeat_free(&m->heartbeat);
+	children_free(&m->children);
+	accounts_free(&m->accounts);
+	clerk_free(&m->clerk);
+	clerk_free(&m->upkeeper);
+	grants_free(&m->grants);
+	if (m->grants_timer != NULL)
+		event_free(m->grants_timer);
+	if (m->stop_timer != NULL)
+		event_free(m->stop_timer);
+}
+
+int
+master_main(const struct master_params *params)
+{
+	struct master m = { .params = *params, .conf = params->conf };
+	struct event *events[N_SIGNALS];
+	struct err err = ERR_INIT;
+	int result = EX_OK;
+	size_t i;
+
+	m.base = event_base_new();
+	if (m.base == NULL)
+		die(EX_OSERR, "no event loop");
+	name_worker(&m);
+	signal(SIGPIPE, SIG_IGN);
+	for (i = 0; i < N_SIGNALS; i++) {
+		events[i] = evsignal_new(m.base, signals[i].number,
+		    signals[i].call, &m);
+		event_add(events[i], NULL);
+	}
+	if (control_new(&m.control, &m, &err) == -1) {
+		log_error(NULL, "%s", err.text);
+		result = EX_CONFIG;
+	} else {
+		begin(&m);
+		log_info(NULL, "mailherd %s started role=%s", PACKAGE_VERSION,
+		    m.keeper != NULL ? "sync" : "jobs");
+		event_base_dispatch(m.base);
+		log_info(NULL, "mailherd ended");
+		end(&m);
+	}
+	for (i = 0; i < N_SIGNALS; i++)
+		event_free(events[i]);
+	event_base_free(m.base);
+	return result;
+}

@@ -1,0 +1,357 @@
+/*
+ * relay.c - what children say, and who hears it.
+ *
+ * Runs in: master.  Never blocks.
+ *
+ * A table made from messages.def: for each message who may send it and what is
+ * done.  The channel has checked the form; here is checked whether this child
+ * may speak of this account at all, because the sender may be taken over by
+ * hostile mail.  A child that breaks the rules is ended, never the master.
+ */
+#include "master/relay.h"
+
+#include "base/clock.h"
+#include "lease/events.h"
+#include "lease/hints.h"
+#include "lease/keeper.h"
+#include "master/accounts.h"
+#include "master/children.h"
+#include "master/clerk.h"
+#include "master/dispatch.h"
+#include "master/grants.h"
+#include "master/verdict.h"
+#include "master/works.h"
+#include "proc/vault.h"
+
+#include <bsd/string.h>
+
+#include <strings.h>
+
+/* Kinds of children, as bits. */
+#define CLERK (1u << KIND_CLERK)
+#define HOT (1u << KIND_HOT)
+#define POOL (1u << KIND_POOL)
+#define JOB (1u << KIND_JOB)
+#define ANY (CLERK | HOT | POOL | JOB)
+
+/* --- any child ------------------------------------------------------------------------- */
+
+static void
+on_hello(struct master *m, struct child *child, const struct msg_hello *hello)
+{
+	(void)m, (void)child, (void)hello; /* children.c */
+}
+
+static void
+on_activity(struct master *m, struct child *child,
+    const struct msg_activity *activity)
+{
+	(void)m, (void)child, (void)activity; /* children.c */
+}
+
+static void
+on_want(struct master *m, struct child *child, const struct msg_want *want)
+{
+	if (grants_want(m->grants, child->generation, &child->account_id, want,
+		clock_mono_msecs()) == -1)
+		child_talks_nonsense(child, "wants too much");
+	master_watch_grants(m);
+}
+
+static void
+on_give_back(struct master *m, struct child *child,
+    const struct msg_give_back *back)
+{
+	grants_give_back(m->grants, child->generation, back->want_id,
+	    clock_mono_msecs());
+}
+
+void
+relay_grant(void *arg, uint32_t generation, const struct msg_grant *grant)
+{
+	struct master *m = arg;
+	struct child *child = children_find(m->children, generation);
+
+	if (child != NULL)
+		child_send(child, MSG_GRANT, grant);
+}
+
+/*
+ * The seal is bound to the account id; we open it only for the account this
+ * child works for.  The master knows that of hot and pool children; a job is
+ * bound to the first account it asks for.
+ */
+static void
+on_unseal(struct master *m, struct child *child,
+    const struct msg_unseal *unseal)
+{
+	struct msg_secret secret = { .is_open = 0 };
+	struct err err = ERR_INIT;
+	size_t len = 0;
+
+	(void)m;
+	if (child->kind == KIND_JOB && child->work != NULL &&
+	    uuid_is_null(&child->account_id))
+		child->account_id = unseal->account_id;
+	if (uuid_is_null(&child->account_id) ||
+	    !uuid_is_equal(&child->account_id, &unseal->account_id)) {
+		child_talks_nonsense(child,
+		    "asks for the credentials of an account not its own");
+		return;
+	}
+	if (vault_open(&unseal->account_id, unseal->sealed, unseal->len,
+		secret.bytes, sizeof(secret.bytes), &len, &err) == 0) {
+		secret.is_open = 1;
+		secret.len = (uint32_t)len;
+	} else {
+		strlcpy(secret.reason, err.text, sizeof(secret.reason));
+	}
+	child_send(child, MSG_SECRET, &secret);
+	explicit_bzero(&secret, sizeof(secret));
+}
+
+/* --- events ------------------------------------------------------------------------------ */
+
+static void
+hear_event(struct master *m, const struct msg_event *event)
+{
+	if (m->accounts == NULL)
+		return;
+	if (event->event == EVENT_USER_ACTIVE &&
+	    !uuid_is_null(&event->user_id))
+		accounts_user_active(m->accounts, &event->user_id);
+	if (event->event == EVENT_ACCOUNT_STATE &&
+	    !uuid_is_null(&event->account_id))
+		accounts_state_changed(m->accounts, &event->account_id,
+		    event->name, event->reason);
+}
+
+static void
+on_event(struct master *m, struct child *child, const struct msg_event *event)
+{
+	/* Hot and pool children speak of their account only. */
+	if ((child->kind == KIND_HOT || child->kind == KIND_POOL) &&
+	    event->event != EVENT_QUOTA &&
+	    !uuid_is_equal(&event->account_id, &child->account_id)) {
+		child_talks_nonsense(child, "event of an account not its own");
+		return;
+	}
+	m->counters.events++;
+	hints_publish(m->redis, event);
+	hear_event(m, event);
+}
+
+void
+relay_event(void *arg, const char *text, size_t len)
+{
+	struct master *m = arg;
+	struct msg_event event;
+	struct err err = ERR_INIT;
+
+	if (event_parse(text, len, &event, &err) == -1)
+		log_debug(NULL, "event ignored: %s", err.text);
+	else if (!m->is_stopping)
+		hear_event(m, &event);
+}
+
+/* --- hot, pool, job ------------------------------------------------------------------------ */
+
+static void
+on_idling(struct master *m, struct child *child,
+    const struct msg_idling *idling)
+{
+	if (!uuid_is_equal(&idling->account_id, &child->account_id))
+		child_talks_nonsense(child, "idles for an account not its own");
+	else if (child->account != NULL)
+		verdict_idling(m, child, child->account);
+}
+
+static void
+on_pass_done(struct master *m, struct child *child,
+    const struct msg_pass_done *done)
+{
+	if (!uuid_is_equal(&done->account_id, &child->account_id)) {
+		child_talks_nonsense(child, "pass of an account not its own");
+		return;
+	}
+	if (child->account != NULL)
+		verdict_pass(m, child, child->account, done);
+	if (child->kind != KIND_POOL)
+		return;
+	child->account_id = (struct uuid){ .bytes = { 0 } };
+	grants_drop(m->grants, child->generation, clock_mono_msecs());
+	if (child->is_old)
+		child_stop(child, "settings changed");
+	else
+		child_is_done(child);
+}
+
+static void
+on_job_done(struct master *m, struct child *child,
+    const struct msg_job_done *done)
+{
+	if (child->work == NULL) {
+		child_talks_nonsense(child, "job that it does not have");
+		return;
+	}
+	grants_drop(m->grants, child->generation, clock_mono_msecs());
+	works_done(m->works, child, done);
+	works_run(m->works);
+}
+
+/* --- clerk ------------------------------------------------------------------------------------ */
+
+static void
+on_facts(struct master *m, struct child *child, const struct msg_facts *facts)
+{
+	(void)child;
+	if (m->accounts != NULL)
+		account_facts(m->accounts, facts);
+}
+
+static void
+on_live_ids(struct master *m, struct child *child, const struct msg_ids *ids)
+{
+	(void)child;
+	if (m->keeper != NULL)
+		keeper_live_ids(m->keeper, ids->ids, ids->n);
+}
+
+static void
+on_due_jobs(struct master *m, struct child *child,
+    const struct msg_due_jobs *due)
+{
+	(void)child;
+	if (m->works != NULL)
+		works_due(m->works, due);
+}
+
+static void
+on_clerk_done(struct master *m, struct child *child,
+    const struct msg_clerk_done *done)
+{
+	(void)m;
+	clerk_answered(child->clerk, done);
+}
+
+/* --- the table ---------------------------------------------------------------------------------- */
+
+/* Messages of the master have no handler here. */
+#define on_stop NULL
+#define on_log_level NULL
+#define on_grant NULL
+#define on_secret NULL
+#define on_poll_start NULL
+#define on_wake NULL
+#define on_job_start NULL
+#define on_take_over NULL
+#define on_look_up NULL
+#define on_reconcile NULL
+#define on_sweep NULL
+#define on_upkeep NULL
+#define on_risk NULL
+
+/* One trampoline per message, so that each handler sees its own type. */
+#define MSG(symbol, handler, sender, payload)                              \
+	__attribute__((unused)) static void call_##handler(               \
+	    struct master *m, struct child *child, const void *p)         \
+	{                                                                 \
+		void (*f)(struct master *, struct child *,                \
+		    const payload *) = on_##handler;                      \
+		if (f != NULL)                                            \
+			f(m, child, p);                                   \
+	}
+#include "ipc/messages.def"
+#undef MSG
+
+static const struct {
+	void (*call)(struct master *m, struct child *child, const void *p);
+} handlers[MSG_TYPE_COUNT] = {
+#define MSG(symbol, handler, sender, payload) [symbol] = { call_##handler },
+#include "ipc/messages.def"
+#undef MSG
+};
+
+/* Who may send it. */
+static const unsigned senders[MSG_TYPE_COUNT] = {
+	[MSG_HELLO] = ANY,
+	[MSG_ACTIVITY] = ANY,
+	[MSG_WANT] = ANY,
+	[MSG_GIVE_BACK] = ANY,
+	[MSG_UNSEAL] = HOT | POOL | JOB,
+	[MSG_EVENT] = ANY,
+	[MSG_IDLING] = HOT,
+	[MSG_PASS_DONE] = HOT | POOL,
+	[MSG_JOB_DONE] = JOB,
+	[MSG_FACTS] = CLERK,
+	[MSG_LIVE_IDS] = CLERK,
+	[MSG_DUE_JOBS] = CLERK,
+	[MSG_CLERK_DONE] = CLERK,
+};
+
+void
+relay_message(void *arg, struct child *child, const struct frame *frame)
+{
+	struct master *m = arg;
+	unsigned type = frame->header.type;
+
+	if ((senders[type] & (1u << child->kind)) == 0) {
+		child_talks_nonsense(child, msg_type_name(type));
+		return;
+	}
+	if (child->kind == KIND_POOL)
+		child_prolong(child, pass_silence_msecs(m->conf));
+	handlers[type].call(m, child, &frame->payload);
+}
+
+void
+relay_ready(void *arg, struct child *child)
+{
+	struct master *m = arg;
+
+	if (m->is_stopping) {
+		child_stop(child, "shutdown");
+		return;
+	}
+	switch (child->kind) {
+	case KIND_CLERK:
+		clerk_ready(child->clerk, child);
+		break;
+	case KIND_POOL:
+		dispatch_soon(m);
+		break;
+	case KIND_JOB:
+		works_run(m->works);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+relay_end(void *arg, struct child *child)
+{
+	struct master *m = arg;
+	char how[64];
+
+	log_debug(NULL, "child ended kind=%s pid=%d why=\"%s\": %s",
+	    child_kind_name(child->kind), (int)child->pid, child->why,
+	    child_exit_describe(child->wait_status, how, sizeof(how)));
+	grants_drop(m->grants, child->generation, clock_mono_msecs());
+	switch (child->kind) {
+	case KIND_CLERK:
+		clerk_ended(child->clerk, child);
+		break;
+	case KIND_HOT:
+	case KIND_POOL:
+		verdict_end(m, child);
+		break;
+	case KIND_JOB:
+		works_child_ended(m->works, child);
+		break;
+	default:
+		break;
+	}
+	if (m->is_stopping)
+		master_stop_step(m);
+}

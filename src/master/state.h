@@ -1,0 +1,94 @@
+/*
+ * state.h - what the master knows.
+ *
+ * One struct per process, made by master.c and handed to every part of
+ * src/master; each part keeps its own data behind a pointer here.
+ */
+#ifndef MASTER_STATE_H
+#define MASTER_STATE_H
+
+#include "base/log.h"
+#include "ipc/messages.h"
+#include "master/master.h"
+
+#include <stdbool.h>
+
+struct accounts;
+struct child;
+struct children;
+struct clerk;
+struct control;
+struct event;
+struct event_base;
+struct grants;
+struct heartbeat;
+struct json_t;
+struct keeper;
+struct redis;
+struct works;
+
+/* symbol, name in status -j; each is a mailherd_NAME_total in metrics */
+#define COUNTERS(X)                                                   \
+	X(leases_lost, "leases that ran out or were taken away")      \
+	X(fenced, "children killed or refused as no longer owner")    \
+	X(polls, "passes that went well")                             \
+	X(new_messages, "messages stored by passes")                  \
+	X(updated_messages, "messages changed by passes")             \
+	X(deleted_messages, "messages found gone by passes")          \
+	X(errors, "passes and jobs that failed")                      \
+	X(jobs_done, "jobs that went well")                           \
+	X(jobs_failed, "jobs that failed")                            \
+	X(events, "events published")                                 \
+	X(child_starts, "children started")                           \
+	X(child_deaths, "children that died of a signal or a bug")
+
+struct counters {
+#define X(name, help) uint64_t name;
+	COUNTERS(X)
+#undef X
+};
+
+struct master {
+	struct master_params params;
+	struct conf *conf;
+	struct event_base *base;
+	char worker_id[MSG_WORKER_SIZE];
+	int64_t started_mono;
+
+	struct redis *redis;
+	struct children *children;
+	struct grants *grants;
+	struct clerk *clerk;
+	struct control *control;
+	struct counters counters;
+	bool is_postgres_up;
+
+	/* sync */
+	struct redis *redis_events;
+	struct keeper *keeper;
+	struct accounts *accounts;
+
+	/* jobs */
+	struct heartbeat *heartbeat;
+	struct works *works;
+	struct clerk *upkeeper; /* merges and purges; may take its time */
+
+	bool is_draining; /* takes nothing new, keeps running */
+	bool is_stopping;
+	struct event *stop_timer;
+	struct event *grants_timer;
+};
+
+/* master.c */
+void master_stop(struct master *m, const char *why);
+void master_drain(struct master *m);
+/* Adds "restart" (names of settings) to `reply` unless that is NULL. */
+int master_reload(struct master *m, struct json_t *reply, struct err *err);
+/* Shutdown goes on when somebody has ended. */
+void master_stop_step(struct master *m);
+/* A grant may have to be refused by then. */
+void master_watch_grants(struct master *m);
+/* Heartbeat JSON, to be freed. */
+char *master_describe(void *arg);
+
+#endif

@@ -1,0 +1,302 @@
+/*
+ * verdict.c - what the end of a pass or of a child means for its account.
+ *
+ * Runs in: master.  Never blocks.
+ *
+ * Policy is a row: the table `ends` says for each way a child can end whether
+ * it is a failure of the account, of which kind, and whether the step it was
+ * at counts as an attempt.  A failure the child has reported itself is not
+ * counted twice.
+ */
+#include "master/verdict.h"
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "master/accounts.h"
+#include "master/children.h"
+#include "master/clerk.h"
+#include "master/dispatch.h"
+
+#include <bsd/string.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+
+/* A hot child that has idled so long has proved itself. */
+#define PROVED_MSECS 60000
+
+/* --- failures -------------------------------------------------------------------------- */
+
+static void
+account_failed(struct account *account, struct master *m, enum err_kind kind,
+    int64_t retry_after_secs, const char *text)
+{
+	int64_t now = clock_mono_msecs(), pause;
+	unsigned failures;
+	bool is_news = kind != account->last_error_kind ||
+	    account->failures == 0;
+
+	account->failures++;
+	if (kind == ERR_AUTH)
+		account->refusals++;
+	failures = kind == ERR_AUTH ? account->refusals : account->failures;
+	pause = policy_pause(m->conf, kind, failures, retry_after_secs,
+	    arc4random());
+	if (account->not_before_mono < now + pause)
+		account->not_before_mono = now + pause;
+	account->last_error_kind = kind;
+	account->last_error_secs = clock_wall_secs();
+	text_clean_line(account->last_error, sizeof(account->last_error), text,
+	    strlen(text));
+	m->counters.errors++;
+	if (is_news)
+		log_warn(&account->log, "pass failed (%s), next in %lld s: %s",
+		    err_kind_name(kind), (long long)pause / 1000,
+		    account->last_error);
+	else
+		log_debug(&account->log, "pass failed (%s) again, next in "
+		    "%lld s: %s", err_kind_name(kind), (long long)pause / 1000,
+		    account->last_error);
+}
+
+static void
+account_went_well(struct account *account, struct master *m,
+    const struct msg_pass_done *done)
+{
+	if (account->failures > 0)
+		log_info(&account->log, "works again after %u failures",
+		    account->failures);
+	account->failures = 0;
+	account->refusals = 0;
+	account->last_error_kind = ERR_NONE;
+	account->last_error[0] = '\0';
+	account->not_before_mono = 0;
+	account->last_pass_secs = clock_wall_secs();
+	account->passes++;
+	m->counters.polls++;
+	m->counters.new_messages += done->messages_new;
+	m->counters.updated_messages += done->messages_updated;
+	m->counters.deleted_messages += done->messages_deleted;
+	if (done->last_mail_secs > account->facts.last_mail_secs) {
+		account->facts.last_mail_secs = done->last_mail_secs;
+		m->accounts->is_budget_stale = true;
+	}
+	log_debug(&account->log, "pass finished new=%u updated=%u deleted=%u "
+	    "folders=%u msecs=%lld round_trips=%lld", done->messages_new,
+	    done->messages_updated, done->messages_deleted,
+	    done->folders_polled, (long long)done->msecs,
+	    (long long)done->round_trips);
+}
+
+/* --- a report ------------------------------------------------------------------------------ */
+
+/* May free the account. */
+static void
+judge(struct master *m, struct account *account,
+    const struct msg_pass_done *done)
+{
+	if (done->account_left_live || done->condemned) {
+		accounts_state_changed(m->accounts, &account->id,
+		    done->condemned ? "error" : "not live", done->text);
+		return;
+	}
+	switch (done->outcome) {
+	case ERR_NONE:
+		account_went_well(account, m, done);
+		account_evaluate(account, m);
+		break;
+	case ERR_STOPPED: /* we asked for it */
+	case ERR_STALE:	  /* comes again at its time */
+		break;
+	case ERR_FENCED:
+		m->counters.fenced++;
+		log_warn(&account->log, "fenced: the epoch is no longer ours");
+		account_leave(account, m, "fenced",
+		    m->conf->claim_interval * 1000);
+		break;
+	default:
+		account_failed(account, m, done->outcome,
+		    done->retry_after_secs, done->text);
+		break;
+	}
+}
+
+void
+verdict_pass(struct master *m, struct child *child, struct account *account,
+    const struct msg_pass_done *done)
+{
+	child->has_reported = done->outcome != ERR_NONE;
+	if (child->kind == KIND_POOL) {
+		unsigned scope = account->pool_scope;
+
+		account->pool = NULL;
+		child->account = NULL;
+		child->account_id = (struct uuid){ .bytes = { 0 } };
+		slot_set_deadline(child->slot, DEADLINE_NONE);
+		if (done->outcome == ERR_NONE || done->outcome == ERR_STALE)
+			policy_passed(m->conf, account->tier,
+			    account_is_idling(account), scope,
+			    clock_mono_msecs(), arc4random(),
+			    &account->schedule);
+	}
+	if (account->state == ACCOUNT_OWNED)
+		judge(m, account, done);
+	else
+		account_leave_step(account, m);
+	dispatch_soon(m);
+}
+
+void
+verdict_idling(struct master *m, struct child *child, struct account *account)
+{
+	if (child->idling_since_mono == 0) {
+		child->idling_since_mono = clock_mono_msecs();
+		log_info(&account->log, "idling on INBOX pid=%d",
+		    (int)child->pid);
+	}
+	child->has_reported = false;
+	dispatch_soon(m);
+}
+
+/* --- an end ----------------------------------------------------------------------------------- */
+
+enum blame {
+	BLAME_EARLY,   /* ended well, but with a pass in hand */
+	BLAME_ACCOUNT, /* a failure */
+	BLAME_FENCED,  /* no longer the owner */
+};
+
+static const struct end {
+	int status; /* exit status; -1: a signal not ours, or unknown */
+	enum blame blame;
+	enum err_kind kind;
+	bool is_death; /* its note of a risky step counts */
+} ends[] = {
+	{ EXIT_DONE, BLAME_EARLY, ERR_TEMPORARY, false },
+	{ EXIT_RETRY, BLAME_ACCOUNT, ERR_TEMPORARY, false },
+	{ EXIT_AUTH, BLAME_ACCOUNT, ERR_AUTH, false },
+	{ EXIT_FENCED, BLAME_FENCED, ERR_FENCED, false },
+	{ EXIT_LEASE_LOST, BLAME_ACCOUNT, ERR_DEADLINE, false },
+	{ EXIT_CONFIG, BLAME_ACCOUNT, ERR_CONFIG, false },
+	{ EXIT_MASTER_GONE, BLAME_ACCOUNT, ERR_TEMPORARY, false },
+	{ EXIT_STEP_LIMIT, BLAME_ACCOUNT, ERR_TEMPORARY, true },
+	{ EXIT_BUG, BLAME_ACCOUNT, ERR_TEMPORARY, true },
+	{ -1, BLAME_ACCOUNT, ERR_TEMPORARY, true },
+};
+
+static const struct end *
+end_of(int wait_status)
+{
+	int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
+	const struct end *end = ends;
+
+	while (end->status != status && end->status != -1)
+		end++;
+	return end;
+}
+
+/* Killed or stopped by us, other than for hanging or nonsense. */
+static bool
+was_our_wish(const struct child *child)
+{
+	return child->why[0] != '\0' && !child->was_hung &&
+	    strncmp(child->why, "nonsense", 8) != 0 &&
+	    strcmp(child->why, "closed its channel") != 0 &&
+	    strcmp(child->why, "does not read its channel") != 0;
+}
+
+void
+verdict_risk(struct master *m, struct child *child)
+{
+	struct msg_risk risk = { .step = 0 };
+	struct slot_note note;
+	char how[64], text[UUID_TEXT_SIZE];
+
+	if (was_our_wish(child) || !end_of(child->wait_status)->is_death)
+		return;
+	m->counters.child_deaths++;
+	slot_read_note(child->slot, &note);
+	child_exit_describe(child->wait_status, how, sizeof(how));
+	if (child->was_hung)
+		strlcpy(how, "hung", sizeof(how));
+	log_error(NULL, "child died kind=%s pid=%d account_id=%s step=%u "
+	    "folder_id=%lld uids=%u:%u activity=\"%s\": %s",
+	    child_kind_name(child->kind), (int)child->pid,
+	    uuid_format(&child->account_id, text), note.step,
+	    (long long)note.folder_id, note.uid_from, note.uid_to,
+	    child->activity, how);
+	/* The note is the child's: it may only speak of its own account. */
+	if (note.step == 0 || uuid_is_null(&note.account_id) ||
+	    (!uuid_is_null(&child->account_id) &&
+		!uuid_is_equal(&note.account_id, &child->account_id)))
+		return;
+	risk.account_id = note.account_id;
+	risk.folder_id = note.folder_id;
+	risk.step = note.step;
+	risk.uid_from = note.uid_from;
+	risk.uid_to = note.uid_to;
+	strlcpy(risk.how, how, sizeof(risk.how));
+	clerk_ask(m->clerk, MSG_RISK, &risk, sizeof(risk), NULL, NULL);
+}
+
+/* A hot child that failed waits by itself: polls go on. */
+static void
+hot_failed(struct master *m, struct account *account, struct child *child)
+{
+	int64_t now = clock_mono_msecs();
+
+	if (child->idling_since_mono != 0 &&
+	    now - child->idling_since_mono >= PROVED_MSECS)
+		account->hot_failures = 0;
+	account->hot_failures++;
+	account->hot_not_before_mono = now + policy_pause(m->conf,
+	    ERR_TEMPORARY, account->hot_failures, 0, arc4random());
+	/* INBOX is polled meanwhile. */
+	policy_adjust(m->conf, account->tier, false, now, arc4random(),
+	    &account->schedule);
+}
+
+static void
+blame(struct master *m, struct account *account, struct child *child)
+{
+	const struct end *end = end_of(child->wait_status);
+	char how[64], text[MSG_TEXT_SIZE];
+
+	if (was_our_wish(child))
+		return;
+	if (end->blame == BLAME_FENCED) {
+		m->counters.fenced++;
+		account_leave(account, m, "fenced",
+		    m->conf->claim_interval * 1000);
+		return;
+	}
+	if (child->kind == KIND_HOT)
+		hot_failed(m, account, child);
+	if (child->has_reported ||
+	    (child->kind == KIND_HOT && end->blame == BLAME_EARLY))
+		return;
+	snprintf(text, sizeof(text), "%s child ended: %s",
+	    child_kind_name(child->kind), child->was_hung ? "hung" :
+	    child_exit_describe(child->wait_status, how, sizeof(how)));
+	account_failed(account, m, end->kind, 0, text);
+}
+
+void
+verdict_end(struct master *m, struct child *child)
+{
+	struct account *account = child->account;
+
+	verdict_risk(m, child);
+	if (account != NULL) {
+		child->account = NULL;
+		if (account->hot == child)
+			account->hot = NULL;
+		if (account->pool == child)
+			account->pool = NULL;
+		if (account->state == ACCOUNT_OWNED)
+			blame(m, account, child); /* may free it */
+		else
+			account_leave_step(account, m);
+	}
+	dispatch_soon(m);
+}

@@ -1,0 +1,501 @@
+/*
+ * works.c - jobs on their way from the bell to a child.
+ *
+ * Runs in: master of the jobs role.  Never blocks.
+ *
+ * Two queues that share nothing but the children's code: a storm of backfills
+ * cannot take a place from a send (R-JOB-1).  The master moves ids only; what
+ * a job is, whether it is due and what became of it is in PostgreSQL, so an
+ * id lost anywhere here comes again with a sweep, and one that comes twice is
+ * refused by the table.
+ */
+#include "master/works.h"
+
+#include "base/clock.h"
+#include "base/xmem.h"
+#include "child/child.h" /* struct job_task */
+#include "lease/bell.h"
+#include "lease/idmap.h"
+#include "lease/loop.h"
+#include "lease/redis.h"
+#include "master/children.h"
+#include "master/clerk.h"
+#include "master/verdict.h"
+
+#include <bsd/string.h>
+#include <bsd/sys/queue.h>
+
+#include <stdlib.h>
+
+/* The child ends a job by itself at the timeout; this much later it hangs. */
+#define GRACE_MSECS 5000
+/* Jobs that wait here for a child; the rest waits in Redis. */
+#define WAITING_MAX 1000
+/* An idle child is kept so long. */
+#define LINGER_MSECS 30000
+
+enum { QUEUES = 2 };
+
+static const char *const queue_names[QUEUES] = { "interactive", "bulk" };
+
+struct work {
+	TAILQ_ENTRY(work) entry;
+	struct uuid id;
+	unsigned queue;
+	struct child *child; /* NULL: waits */
+};
+
+struct queue {
+	struct works *works;
+	unsigned number;
+	struct bell *bell;
+	TAILQ_HEAD(, work) waiting;
+	size_t n_waiting, n_running;
+	struct uuid *due; /* of the sweep under way */
+	size_t n_due, cap_due;
+};
+
+struct works {
+	struct master *m;
+	struct log log;
+	struct queue queues[QUEUES];
+	struct idmap known; /* waiting or running here */
+	struct event *sweep;
+	struct event *upkeep;
+	struct event *trim;
+	int64_t no_fork_until_mono;
+	unsigned failed_forks;
+	bool is_stopped;
+};
+
+static size_t
+cap_of(const struct queue *queue)
+{
+	const struct conf *conf = queue->works->m->conf;
+
+	return (size_t)(queue->number == 0 ? conf->interactive_concurrency :
+	    conf->bulk_concurrency);
+}
+
+static bool
+has_room(void *arg)
+{
+	struct queue *queue = arg;
+
+	return !queue->works->is_stopped && !queue->works->m->is_draining &&
+	    queue->n_waiting + queue->n_running < cap_of(queue);
+}
+
+const struct uuid *
+work_id(const struct work *work)
+{
+	return work != NULL ? &work->id : NULL;
+}
+
+/* --- children --------------------------------------------------------------------------- */
+
+static struct child *
+find_child(const struct works *works, bool (*is_it)(const struct child *))
+{
+	struct child *child;
+
+	for (child = children_first(works->m->children); child != NULL;
+	    child = child_next(child))
+		if (child->kind == KIND_JOB && is_it(child))
+			return child;
+	return NULL;
+}
+
+static bool
+is_free(const struct child *child)
+{
+	return child->state == CHILD_READY && !child->is_old;
+}
+
+static bool
+is_coming(const struct child *child)
+{
+	return child->state == CHILD_STARTING;
+}
+
+static size_t
+count_children(const struct works *works,
+    bool (*is_it)(const struct child *))
+{
+	const struct child *child;
+	size_t n = 0;
+
+	for (child = children_first(works->m->children); child != NULL;
+	    child = child_next(child))
+		if (child->kind == KIND_JOB && is_it(child))
+			n++;
+	return n;
+}
+
+static void
+fork_child(struct works *works)
+{
+	struct job_task task;
+	struct err err = ERR_INIT;
+
+	strlcpy(task.worker_id, works->m->worker_id, sizeof(task.worker_id));
+	if (child_spawn(works->m->children, KIND_JOB, DEADLINE_NONE, &task,
+		&err) == NULL) {
+		log_error(&works->log, "%s", err.text);
+		works->no_fork_until_mono = clock_mono_msecs() + 1000;
+		event_in_msecs(works->trim, 1000);
+		return;
+	}
+	works->m->counters.child_starts++;
+}
+
+static void
+start_work(struct queue *queue, struct work *work, struct child *child)
+{
+	const struct conf *conf = queue->works->m->conf;
+	int64_t timeout = queue->number == 0 ? conf->interactive_timeout :
+	    conf->bulk_timeout;
+	struct msg_job_start start = { .job_id = work->id,
+		.timeout_secs = timeout, .is_bulk = queue->number == 1 };
+
+	TAILQ_REMOVE(&queue->waiting, work, entry);
+	queue->n_waiting--;
+	queue->n_running++;
+	work->child = child;
+	child->work = work;
+	child->account_id = (struct uuid){ .bytes = { 0 } };
+	child->has_reported = false;
+	slot_clear_note(child->slot);
+	child_works(child, timeout * 1000 + GRACE_MSECS);
+	if (child_send(child, MSG_JOB_START, &start) == -1)
+		child_kill(child, "took no work");
+}
+
+static void
+serve(struct queue *queue)
+{
+	struct works *works = queue->works;
+	struct child *child;
+	struct work *work;
+
+	while ((work = TAILQ_FIRST(&queue->waiting)) != NULL &&
+	    queue->n_running < cap_of(queue) &&
+	    (child = find_child(works, is_free)) != NULL)
+		start_work(queue, work, child);
+}
+
+void
+works_run(struct works *works)
+{
+	size_t i, want = 0, coming;
+
+	if (works->is_stopped)
+		return;
+	for (i = 0; i < QUEUES; i++) {
+		struct queue *queue = &works->queues[i];
+		size_t room;
+
+		serve(queue);
+		room = cap_of(queue) > queue->n_running ?
+		    cap_of(queue) - queue->n_running : 0;
+		want += room < queue->n_waiting ? room : queue->n_waiting;
+	}
+	coming = count_children(works, is_coming);
+	while (coming < want &&
+	    clock_mono_msecs() >= works->no_fork_until_mono) {
+		fork_child(works);
+		coming++;
+	}
+	for (i = 0; i < QUEUES; i++)
+		bell_listen(works->queues[i].bell);
+}
+
+/* --- in and out --------------------------------------------------------------------------- */
+
+static void
+add(struct queue *queue, const struct uuid *id)
+{
+	struct works *works = queue->works;
+	struct work *work;
+
+	if (idmap_get(&works->known, id) != NULL ||
+	    queue->n_waiting >= WAITING_MAX)
+		return;
+	work = xcalloc(1, sizeof(*work));
+	work->id = *id;
+	work->queue = queue->number;
+	idmap_put(&works->known, id, work);
+	TAILQ_INSERT_TAIL(&queue->waiting, work, entry);
+	queue->n_waiting++;
+}
+
+static void
+finish(struct works *works, struct work *work)
+{
+	struct queue *queue = &works->queues[work->queue];
+
+	if (work->child != NULL)
+		queue->n_running--;
+	idmap_remove(&works->known, &work->id);
+	free(work);
+}
+
+static void
+on_job(void *arg, const struct uuid *id)
+{
+	struct queue *queue = arg;
+
+	add(queue, id);
+	works_run(queue->works);
+}
+
+void
+works_done(struct works *works, struct child *child,
+    const struct msg_job_done *done)
+{
+	char job[UUID_TEXT_SIZE], account[UUID_TEXT_SIZE];
+	struct work *work = child->work;
+
+	uuid_format(&work->id, job);
+	uuid_format(&done->account_id, account);
+	child->work = NULL;
+	child->account_id = (struct uuid){ .bytes = { 0 } };
+	finish(works, work);
+	if (done->outcome == ERR_NONE) {
+		works->m->counters.jobs_done++;
+		log_info(&works->log, "job done job_id=%s account_id=%s "
+		    "kind=%s msecs=%lld", job, account, done->kind,
+		    (long long)done->msecs);
+	} else if (done->outcome == ERR_GONE) {
+		log_debug(&works->log, "job not taken job_id=%s: %s", job,
+		    done->text);
+	} else {
+		works->m->counters.jobs_failed++;
+		works->m->counters.errors++;
+		log_warn(&works->log, "job failed%s job_id=%s account_id=%s "
+		    "kind=%s outcome=%s: %s", done->is_dead ? " for good" : "",
+		    job, account, done->kind, err_kind_name(done->outcome),
+		    done->text);
+	}
+	if (works->is_stopped || child->is_old)
+		child_stop(child, "shutdown or new settings");
+	else
+		child_is_done(child);
+}
+
+void
+works_child_ended(struct works *works, struct child *child)
+{
+	char job[UUID_TEXT_SIZE], how[64];
+	struct work *work = child->work;
+
+	verdict_risk(works->m, child);
+	if (work != NULL) {
+		child->work = NULL;
+		log_error(&works->log, "job lost with its child job_id=%s "
+		    "pid=%d: %s", uuid_format(&work->id, job), (int)child->pid,
+		    child->was_hung ? "timeout" : child_exit_describe(
+			child->wait_status, how, sizeof(how)));
+		works->m->counters.jobs_failed++;
+		works->m->counters.errors++;
+		finish(works, work);
+	}
+	/* Children that die at birth must not be forked in a tight loop. */
+	if (child->born_mono_msecs == child->since_mono_msecs ||
+	    clock_mono_msecs() - child->born_mono_msecs < 1000) {
+		if (work != NULL || child->why[0] == '\0') {
+			works->no_fork_until_mono = clock_mono_msecs() + 1000;
+			event_in_msecs(works->trim, 1000);
+		}
+	}
+	works_run(works);
+}
+
+/* --- sweeps -------------------------------------------------------------------------------- */
+
+void
+works_due(struct works *works, const struct msg_due_jobs *due)
+{
+	struct queue *queue = &works->queues[due->queue];
+	uint32_t i;
+
+	for (i = 0; i < due->n; i++) {
+		if (idmap_get(&works->known, &due->ids[i]) != NULL)
+			continue;
+		GROW(queue->due, queue->n_due, queue->cap_due);
+		queue->due[queue->n_due++] = due->ids[i];
+	}
+}
+
+/* Any worker may take them; without Redis, this one does. */
+static void
+on_swept(struct master *m, const struct uuid *about, enum err_kind outcome,
+    const char *text)
+{
+	struct works *works = m->works;
+	size_t i, k;
+
+	(void)about;
+	(void)outcome;
+	(void)text;
+	for (i = 0; i < QUEUES; i++) {
+		struct queue *queue = &works->queues[i];
+
+		if (queue->n_due > 0 && bell_ring(m->redis, queue_names[i],
+			queue->due, queue->n_due) == -1)
+			for (k = 0; k < queue->n_due; k++)
+				add(queue, &queue->due[k]);
+		queue->n_due = 0;
+	}
+	works_run(works);
+}
+
+static void
+on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	struct works *works = arg;
+	struct msg_empty empty = { 0 };
+	struct master *m = works->m;
+
+	(void)fd;
+	(void)what;
+	event_in_msecs(works->sweep, m->conf->sweep_interval * 1000);
+	if (!m->is_draining && !clerk_is_asked(m->clerk, MSG_SWEEP))
+		clerk_ask(m->clerk, MSG_SWEEP, &empty, sizeof(empty), NULL,
+		    on_swept);
+}
+
+static void
+on_upkeep(evutil_socket_t fd, short what, void *arg)
+{
+	struct works *works = arg;
+	struct msg_empty empty = { 0 };
+	struct master *m = works->m;
+
+	(void)fd;
+	(void)what;
+	event_in_msecs(works->upkeep, m->conf->search_merge_interval * 1000);
+	if (!m->is_draining && m->is_postgres_up &&
+	    !clerk_is_asked(m->upkeeper, MSG_UPKEEP))
+		clerk_ask(m->upkeeper, MSG_UPKEEP, &empty, sizeof(empty), NULL,
+		    NULL);
+}
+
+/* Idle children above pool_min end after a while. */
+static void
+on_trim(evutil_socket_t fd, short what, void *arg)
+{
+	struct works *works = arg;
+	int64_t now = clock_mono_msecs();
+	size_t idle = count_children(works, is_free);
+	struct child *child, *next;
+
+	(void)fd;
+	(void)what;
+	event_in_msecs(works->trim, LINGER_MSECS / 3);
+	for (child = children_first(works->m->children); child != NULL;
+	    child = next) {
+		next = child_next(child);
+		if (idle <= (size_t)works->m->conf->pool_min)
+			break;
+		if (child->kind != KIND_JOB || !is_free(child) ||
+		    now - child->since_mono_msecs < LINGER_MSECS)
+			continue;
+		child_stop(child, "not needed");
+		idle--;
+	}
+	works_run(works);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+void
+works_reload(struct works *works)
+{
+	struct child *child;
+
+	for (child = children_first(works->m->children); child != NULL;
+	    child = child_next(child)) {
+		if (child->kind != KIND_JOB)
+			continue;
+		child->is_old = true;
+		if (child->state == CHILD_READY)
+			child_stop(child, "settings changed");
+	}
+	works_run(works);
+}
+
+void
+works_stop(struct works *works)
+{
+	size_t i;
+
+	works->is_stopped = true;
+	event_del(works->sweep);
+	event_del(works->upkeep);
+	event_del(works->trim);
+	for (i = 0; i < QUEUES; i++)
+		bell_free(&works->queues[i].bell);
+}
+
+size_t
+works_running(const struct works *works)
+{
+	return works->queues[0].n_running + works->queues[1].n_running;
+}
+
+size_t
+works_waiting(const struct works *works)
+{
+	return works->queues[0].n_waiting + works->queues[1].n_waiting;
+}
+
+struct works *
+works_new(struct master *m)
+{
+	struct works *works = xcalloc(1, sizeof(*works));
+	unsigned i;
+
+	works->m = m;
+	log_init(&works->log, LOG_JOBS, "%s", "");
+	for (i = 0; i < QUEUES; i++) {
+		struct queue *queue = &works->queues[i];
+
+		queue->works = works;
+		queue->number = i;
+		TAILQ_INIT(&queue->waiting);
+		queue->bell = bell_new(&(struct bell_params){ .base = m->base,
+		    .conf = m->conf, .queue = queue_names[i],
+		    .has_room = has_room, .on_job = on_job, .arg = queue });
+	}
+	works->sweep = event_new(m->base, -1, 0, on_sweep, works);
+	works->upkeep = event_new(m->base, -1, 0, on_upkeep, works);
+	works->trim = event_new(m->base, -1, 0, on_trim, works);
+	event_in_msecs(works->sweep, 0);
+	event_in_msecs(works->upkeep, m->conf->search_merge_interval * 1000);
+	event_in_msecs(works->trim, LINGER_MSECS / 3);
+	return works;
+}
+
+void
+works_free(struct works **works_p)
+{
+	struct works *works = *works_p;
+	struct work *work;
+	size_t i;
+
+	if (works == NULL)
+		return;
+	*works_p = NULL;
+	for (i = 0; i < QUEUES; i++) {
+		bell_free(&works->queues[i].bell);
+		free(works->queues[i].due);
+	}
+	for (i = 0; (work = idmap_next(&works->known, &i, NULL)) != NULL;)
+		free(work);
+	idmap_release(&works->known);
+	event_free(works->sweep);
+	event_free(works->upkeep);
+	event_free(works->trim);
+	free(works);
+}
