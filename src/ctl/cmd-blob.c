@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/xmem.h"
+#include "proc/spawn.h"
 #include "store/blob.h"
 
 #include <inttypes.h>
@@ -311,6 +312,9 @@ cmd_blob_gc(struct ctl *ctl, const struct args *args, struct err *err)
 	if (args_number(args, "min-dead", 0, 100, 50, &percent, err) == -1 ||
 	    args_number(args, "min-age", 0, 365 * 86400,
 	    BLOB_GC_MIN_AGE_SECS, &age, err) == -1 ||
+	    /* What the collection writes must belong to the daemon. */
+	    proc_drop_privileges(ctl->conf->user, ctl->conf->group, err) ==
+	    -1 ||
 	    blob_gc(ctl->store, ctl->conf->blob_dir, (unsigned)percent, age,
 	    &r, err) == -1)
 		return -1;

@@ -10,7 +10,6 @@
 #include "ctl/follow.h"
 
 #include "base/clock.h"
-#include "base/xmem.h"
 #include "lease/events.h"
 
 #include <bsd/string.h>
@@ -22,21 +21,15 @@
 #define LOOK_MSECS 1000	   /* at the tables, and for -j */
 #define LINE_MSECS 5000	   /* to a file or pipe */
 
-struct folder_progress {
-	char path[MSG_TEXT_SIZE];
-	int64_t done, total; /* by tables or events, whichever is more */
-};
-
 struct follow {
 	struct ctl *ctl;
 	char id[UUID_TEXT_SIZE];
 	struct uuid account_id;
 	struct lease_client *events; /* NULL: no Redis */
-	struct folder_progress *folders;
-	size_t n_folders, cap;
 	char state[32];
 	char mailbox[MSG_TEXT_SIZE]; /* of the last event */
 	int64_t done, total;
+	int64_t first_done; /* what was there when we began to look */
 	struct rate rate;
 	int64_t started_msecs, looked_msecs, printed_msecs;
 	bool is_drawn; /* a line without line end stands on the terminal */
@@ -94,42 +87,16 @@ progress_bar(struct buf *out, int64_t done, int64_t total, size_t width)
 
 /* --- what is known ---------------------------------------------------------------- */
 
-static struct folder_progress *
-folder_of(struct follow *f, const char *path)
-{
-	struct folder_progress *folder;
-
-	for (size_t i = 0; i < f->n_folders; i++)
-		if (strcmp(f->folders[i].path, path) == 0)
-			return &f->folders[i];
-	GROW(f->folders, f->n_folders, f->cap);
-	folder = &f->folders[f->n_folders++];
-	*folder = (struct folder_progress){ .done = 0 };
-	strlcpy(folder->path, path, sizeof(folder->path));
-	return folder;
-}
-
+/* Tables and events both may lag; the larger figures are the newer ones. */
 static void
-note_folder(struct follow *f, const char *path, int64_t done, int64_t total)
+note(struct follow *f, int64_t done, int64_t total)
 {
-	struct folder_progress *folder = folder_of(f, path);
-
-	if (done > folder->done)
-		folder->done = done;
-	if (total > folder->total)
-		folder->total = total;
-	if (folder->done > folder->total)
-		folder->total = folder->done;
-}
-
-static void
-sum_up(struct follow *f)
-{
-	f->done = f->total = 0;
-	for (size_t i = 0; i < f->n_folders; i++) {
-		f->done += f->folders[i].done;
-		f->total += f->folders[i].total;
-	}
+	if (done > f->done)
+		f->done = done;
+	if (total > f->total)
+		f->total = total;
+	if (f->done > f->total)
+		f->total = f->done;
 	rate_note(&f->rate, clock_mono_msecs(), f->done);
 }
 
@@ -142,21 +109,19 @@ look(struct follow *f, struct err *err)
 	int rc = 0;
 
 	if (store_query(f->ctl->store, arena,
-	    "SELECT a.state, m.path, m.messages,"
-	    " greatest(m.server_messages, m.messages)"
+	    "SELECT a.state, coalesce(sum(m.messages), 0)::bigint,"
+	    " coalesce(sum(greatest(m.server_messages, m.messages)),"
+	    "  0)::bigint"
 	    " FROM accounts a LEFT JOIN mailboxes m ON m.account_id = a.id"
-	    " WHERE a.id = $1::uuid", params, 1, &rows, err) == -1) {
+	    " WHERE a.id = $1::uuid GROUP BY a.state", params, 1, &rows,
+	    err) == -1) {
 		rc = -1;
 	} else if (rows->n_rows == 0) {
 		strlcpy(f->state, "deleted", sizeof(f->state));
 	} else {
 		strlcpy(f->state, ROWS_CELL(rows, 0, 0), sizeof(f->state));
-		for (size_t r = 0; r < rows->n_rows; r++)
-			if (ROWS_CELL(rows, r, 1) != NULL)
-				note_folder(f, ROWS_CELL(rows, r, 1),
-				    strtoll(ROWS_CELL(rows, r, 2), NULL, 10),
-				    strtoll(ROWS_CELL(rows, r, 3), NULL, 10));
-		sum_up(f);
+		note(f, strtoll(ROWS_CELL(rows, 0, 1), NULL, 10),
+		    strtoll(ROWS_CELL(rows, 0, 2), NULL, 10));
 	}
 	f->looked_msecs = clock_mono_msecs();
 	arena_free(&arena);
@@ -193,7 +158,7 @@ take_event(struct follow *f, const char *message, bool *changed_r)
 		return;
 	}
 	strlcpy(f->mailbox, event.name, sizeof(f->mailbox));
-	note_folder(f, event.name, event.done, event.total);
+	note(f, event.done, event.total);
 }
 
 /* Waits at most `msecs`, less when an event of interest comes. */
@@ -222,7 +187,6 @@ wait_a_little(struct follow *f, int64_t msecs)
 	}
 	if (changed)
 		f->looked_msecs = 0;
-	sum_up(f);
 }
 
 /* --- printing ------------------------------------------------------------------------ */
@@ -280,10 +244,10 @@ static void
 print_json(struct follow *f)
 {
 	double per_second = rate_per_second(&f->rate);
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}",
 	    "account_id", f->id, "state", f->state, "mailbox", f->mailbox,
 	    "done", (json_int_t)f->done, "total", (json_int_t)f->total,
-	    "per_second", per_second);
+	    "per_second", (json_int_t)(per_second + 0.5));
 
 	json_object_set_new(o, "seconds_left", per_second > 0
 	    ? json_integer((json_int_t)((double)(f->total - f->done) /
@@ -334,16 +298,24 @@ is_running(const struct follow *f)
 static void
 print_end(struct follow *f)
 {
-	char count[32], span[32];
-	int64_t secs = (clock_mono_msecs() - f->started_msecs) / 1000;
+	char count[32], rate[32];
+	int64_t msecs = clock_mono_msecs() - f->started_msecs;
+	int64_t seen = f->done - f->first_done;
 
 	if (f->is_drawn)
 		fputs("\r\033[K", stdout);
 	if (f->ctl->is_json || f->printed_msecs == 0)
 		return;
-	printf("%s: %s messages, watched for %s\n\n", f->state,
-	    format_count(count, sizeof(count), (uint64_t)f->done),
-	    clock_format_span(span, sizeof(span), secs));
+	printf("%s%s%s: %s messages",
+	    display_tint(tint_account_state(f->state)), f->state,
+	    display_plain(),
+	    format_count(count, sizeof(count), (uint64_t)f->done));
+	if (seen > 0 && msecs > 0)
+		printf(", %s of them in the last %.1f s (%s msg/s)",
+		    format_count(count, sizeof(count), (uint64_t)seen),
+		    (double)msecs / 1000, format_count(rate, sizeof(rate),
+		    (uint64_t)(seen * 1000 / msecs)));
+	fputs("\n\n", stdout);
 }
 
 int
@@ -357,6 +329,8 @@ follow_backfill(struct ctl *ctl, const struct uuid *id, struct err *err)
 	/* Subscribe first: what happens between the two is not lost. */
 	open_events(&f);
 	while ((rc = look(&f, err)) == 0 && is_running(&f)) {
+		if (f.printed_msecs == 0)
+			f.first_done = f.done;
 		do {
 			print_progress(&f);
 			wait_a_little(&f, REDRAW_MSECS);
@@ -365,7 +339,6 @@ follow_backfill(struct ctl *ctl, const struct uuid *id, struct err *err)
 	}
 	print_end(&f);
 	lease_client_close(&f.events);
-	free(f.folders);
 	if (rc == 0 && strcmp(f.state, "live") != 0)
 		rc = EX_UNAVAILABLE;
 	return rc;

@@ -135,6 +135,10 @@ blob_segments_list(const struct blob_dir *dir, int32_t **numbers_r,
 	const struct dirent *entry;
 	size_t n = 0, cap = 0;
 
+	*numbers_r = NULL;
+	*n_r = 0;
+	if (fd == -1 && errno == ENOENT)
+		return 0; /* nothing was ever stored */
 	if (d == NULL)
 		return blob_fail(dir, SEGMENTS, "not opened", err);
 	while ((entry = readdir(d)) != NULL) {
