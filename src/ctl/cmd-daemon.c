@@ -99,70 +99,69 @@ ask_all(struct ctl *ctl, const char *cmd, on_reply *on_reply, void *arg,
 
 /* --- status -------------------------------------------------------------------------- */
 
-static const struct column status_columns[] = {
-	{ "role", "Role", COLUMN_TEXT, 0, 0, NULL },
-	{ "worker_id", "Worker", COLUMN_TEXT },
-	{ "uptime_s", "Up for", COLUMN_SPAN },
+static enum tint
+tint_running(const char *cell)
+{
+	return strcmp(cell, "running") == 0 ? TINT_GOOD : TINT_WARN;
+}
+
+/* A count that should be nought. */
+static enum tint
+tint_count(const char *cell)
+{
+	return strcmp(cell, "0") == 0 ? TINT_NONE : TINT_BAD;
+}
+
+#define STATUS_HEAD                                                       \
+	{ "role", "Role", COLUMN_TEXT },                                  \
+	{ "worker_id", "Worker", COLUMN_TEXT },                           \
+	{ "version", "Version", COLUMN_TEXT, COLUMN_IF_SET },             \
+	{ "state", "State", COLUMN_TEXT, COLUMN_IF_SET, 0, tint_running },\
+	{ "uptime_s", "Up for", COLUMN_SPAN },                            \
+	{ "redis", "Redis", COLUMN_TEXT, 0, 0, tint_health },             \
+	{ "postgres", "PostgreSQL", COLUMN_TEXT, 0, 0, tint_health },     \
+	{ "children", "Children", COLUMN_NUMBER },                        \
+	{ "sockets_open", "Sockets", COLUMN_NUMBER }
+
+static const struct column sync_columns[] = {
+	STATUS_HEAD,
 	{ "owned", "Accounts", COLUMN_NUMBER },
 	{ "hot", "  hot", COLUMN_NUMBER },
 	{ "warm", "  warm", COLUMN_NUMBER },
 	{ "cold", "  cold", COLUMN_NUMBER },
-	{ "children", "Children", COLUMN_NUMBER },
-	{ "sockets_open", "Sockets", COLUMN_NUMBER },
-	{ "redis", "Redis", COLUMN_TEXT, 0, 0, tint_health },
-	{ "postgres", "PostgreSQL", COLUMN_TEXT, 0, 0, tint_health },
+	{ "live", "Live in all", COLUMN_NUMBER, COLUMN_IF_SET },
+	{ "workers", "Workers", COLUMN_NUMBER, COLUMN_IF_SET },
 	{ "polls", "Polls", COLUMN_NUMBER },
 	{ "new_messages", "New messages", COLUMN_NUMBER },
 	{ "errors", "Errors", COLUMN_NUMBER },
-	{ "leases_lost", "Leases lost", COLUMN_NUMBER },
-	{ "fenced", "Fenced", COLUMN_NUMBER },
+	{ "leases_lost", "Leases lost", COLUMN_NUMBER, 0, 0, tint_count },
+	{ "fenced", "Fenced", COLUMN_NUMBER, 0, 0, tint_count },
+	{ "child_deaths", "Died", COLUMN_NUMBER, COLUMN_IF_SET, 0,
+	    tint_count },
 };
 
-static bool
-has_status_column(const char *key)
-{
-	for (size_t i = 0; i < N_COLUMNS(status_columns); i++)
-		if (strcmp(status_columns[i].key, key) == 0)
-			return true;
-	return strcmp(key, "ok") == 0;
-}
-
-/* What a newer daemon tells beyond our table is shown, not hidden. */
-static void
-print_further(json_t *reply)
-{
-	const char *key;
-	json_t *value;
-
-	json_object_foreach(reply, key, value) {
-		struct buf line = BUF_INIT;
-		char *text;
-
-		if (has_status_column(key))
-			continue;
-		text = json_is_string(value) ? NULL
-		    : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-		display_clean(&line, key);
-		while (line.len < 12)
-			buf_addc(&line, ' ');
-		buf_adds(&line, "  ");
-		display_clean(&line,
-		    text != NULL ? text : json_string_value(value));
-		puts(line.data);
-		free(text);
-		buf_release(&line);
-	}
-}
+static const struct column jobs_columns[] = {
+	STATUS_HEAD,
+	{ "jobs_running", "Running", COLUMN_NUMBER, COLUMN_IF_SET },
+	{ "jobs_waiting", "Waiting", COLUMN_NUMBER, COLUMN_IF_SET },
+	{ "jobs_done", "Done", COLUMN_NUMBER, COLUMN_IF_SET },
+	{ "jobs_failed", "Failed", COLUMN_NUMBER, COLUMN_IF_SET },
+	{ "new_messages", "New messages", COLUMN_NUMBER },
+	{ "fenced", "Fenced", COLUMN_NUMBER, 0, 0, tint_count },
+	{ "child_deaths", "Died", COLUMN_NUMBER, COLUMN_IF_SET, 0,
+	    tint_count },
+};
 
 static void
 print_status(struct ctl *ctl, const struct target *target, json_t *reply,
     void *arg)
 {
+	const char *role = json_string_value(json_object_get(reply, "role"));
+	bool is_jobs = role != NULL && strcmp(role, "jobs") == 0;
 	size_t *n = arg;
 	struct table *t;
 
-	if (target->role != NULL && json_object_get(reply, "role") == NULL)
-		json_object_set_new(reply, "role", json_string(target->role));
+	(void)target;
 	if (ctl->is_json) {
 		json_object_del(reply, "ok");
 		ctl_print_json(json_incref(reply));
@@ -170,11 +169,11 @@ print_status(struct ctl *ctl, const struct target *target, json_t *reply,
 	}
 	if ((*n)++ > 0)
 		putchar('\n');
-	t = table_new(status_columns, N_COLUMNS(status_columns), false);
+	t = is_jobs ? table_new(jobs_columns, N_COLUMNS(jobs_columns), false)
+	    : table_new(sync_columns, N_COLUMNS(sync_columns), false);
 	table_add_object(t, reply);
 	table_print_record(t);
 	table_free(&t);
-	print_further(reply);
 }
 
 int
@@ -196,14 +195,17 @@ tint_child_state(const char *cell)
 
 static const struct column ps_columns[] = {
 	{ "pid", NULL, COLUMN_NUMBER },
-	{ "role", NULL, COLUMN_TEXT, COLUMN_DROP },
+	{ "role", NULL, COLUMN_TEXT, COLUMN_IF_SET | COLUMN_DROP_FIRST },
 	{ "kind", NULL, COLUMN_TEXT },
 	{ "state", NULL, COLUMN_TEXT, 0, 0, tint_child_state },
 	{ "since_s", "FOR", COLUMN_SPAN },
 	{ "rss_kb", "RSS KB", COLUMN_NUMBER },
 	{ "account", NULL, COLUMN_TEXT, COLUMN_FLEX | COLUMN_HUMAN_ONLY, 16 },
 	{ "account_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
-	{ "generation", "GEN", COLUMN_NUMBER, COLUMN_DROP },
+	{ "job_id", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
+	{ "generation", "GEN", COLUMN_NUMBER, COLUMN_DROP_FIRST },
+	{ "activity", "DOES", COLUMN_TEXT,
+	    COLUMN_FLEX | COLUMN_IF_SET | COLUMN_DROP, 10 },
 };
 
 /* Accounts by e-mail where PostgreSQL can be asked: people know no ids. */
@@ -285,7 +287,6 @@ print_done(const struct ctl *ctl, const char *role, json_t *reply,
 	struct buf line = BUF_INIT;
 
 	if (ctl->is_json) {
-		json_object_del(reply, "ok");
 		if (role != NULL)
 			json_object_set_new(reply, "role", json_string(role));
 		ctl_print_json(json_incref(reply));
