@@ -318,9 +318,8 @@ untagged(struct mend *m, struct scan *s, struct buf *out)
 		return MEND_BYE;
 	}
 	if (word_is(word, len, "PREAUTH")) { /* a greeting only */
-		buf_adds(out, "* PREAUTH");
-		buf_add(out, s->p, (size_t)(s->end - s->p));
-		buf_adds(out, "\r\n");
+		buf_adds(out, "* ");
+		add_state(m, s, word, len, false, out);
 		return MEND_PASS;
 	}
 	if (word_is(word, len, "VANISHED"))
@@ -382,6 +381,7 @@ new_reply(struct mend *m, const char *line, size_t len, struct scan *s,
 		word_len = scan_word(&peek, &word);
 		if (is_state(word, word_len) ||
 		    word_is(word, word_len, "BYE") ||
+		    word_is(word, word_len, "PREAUTH") ||
 		    (word_len > 0 && word[0] == '['))
 			*s = whole;
 		s->p++;

@@ -174,6 +174,7 @@ mend_list(struct mend *m, struct scan *s, struct buf *out)
 	if (!add_flags(s, out) || !add_delimiter(s, out) ||
 	    !add_name(m, s, out)) {
 		out->len = before;
+		out->data[before] = '\0';
 		m->notes.n_broken_lists++;
 		return mend_skip(m, s);
 	}
@@ -241,6 +242,25 @@ add_status_item(struct buf *out, const char *name, size_t len, uint64_t value)
 			    known[i].name, (unsigned long long)value);
 }
 
+/* "(F1)" of MAILBOXID and the like. */
+static void
+skip_status_value(struct scan *s)
+{
+	unsigned depth = 0;
+
+	for (; s->p < s->end; s->p++) {
+		if (*s->p == '(')
+			depth++;
+		else if (*s->p == ')' && depth == 0)
+			break;
+		else if (*s->p == ')' && --depth == 0) {
+			s->p++;
+			break;
+		} else if (*s->p == ' ' && depth == 0)
+			break;
+	}
+}
+
 enum mend_verdict
 mend_status_items(struct mend *m, struct scan *s, struct buf *out)
 {
@@ -263,11 +283,8 @@ mend_status_items(struct mend *m, struct scan *s, struct buf *out)
 		scan_blanks(s);
 		if (scan_number(s, &value))
 			add_status_item(out, name, len, value);
-		else /* MAILBOXID (F1) and the like */
-			while (s->p < s->end && *s->p != ')' && *s->p != ' ')
-				s->p++;
-		if (s->p < s->end && *s->p == ')' && s->p + 1 < s->end)
-			s->p++;
+		else
+			skip_status_value(s);
 	}
 	buf_adds(out, ")\r\n");
 	return mend_skip(m, s);

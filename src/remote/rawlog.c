@@ -113,7 +113,7 @@ rawlog_out(struct rawlog *l, const char *line, size_t len, bool is_secret)
 	if (l == NULL)
 		return;
 	if (is_secret) {
-		rawlog_note(l, "(sent %zu bytes with a secret)", len);
+		rawlog_note(l, "(sent %zu bytes that are not shown)", len);
 		return;
 	}
 	for (; len > 0; line += n, len -= n) {
