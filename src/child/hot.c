@@ -126,7 +126,7 @@ hot_main(const struct child_start *start)
 	memset(&hot, 0, sizeof(hot));
 	hot.task = *(const struct hot_task *)start->task;
 	runtime_init(&hot.rt, start);
-	log_init(&hot.rt.log, LOG_CORE, "kind=hot account_id=%s tier=hot ",
+	log_init(&hot.rt.log, LOG_CORE, "kind=hot account_id=%s tier=hot",
 	    uuid_format(&hot.task.account_id, id));
 	child_hooks_init(&hot.hooks, &hot.rt, KIND_HOT);
 	hot.hooks.is_idle = true;

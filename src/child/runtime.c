@@ -36,7 +36,7 @@ runtime_init(struct runtime *rt, const struct child_start *start)
 	rt->channel = start->channel;
 	rt->generation = start->generation;
 	rt->slot = SLOT_NONE;
-	log_init(&rt->log, LOG_CORE, "kind=%s ",
+	log_init(&rt->log, LOG_CORE, "kind=%s",
 	    child_kind_name(start->kind));
 	runtime_use_slot(rt, start->slot);
 	runtime_send(rt, MSG_HELLO, &hello);

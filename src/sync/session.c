@@ -34,7 +34,7 @@ sync_open(const struct conf *conf, const struct quirks_table *quirks,
 	s->fence.epoch = epoch;
 	s->facts = arena_new("account facts");
 	s->pass = arena_new("sync pass");
-	log_init(&s->log, LOG_SYNC, "account_id=%s ",
+	log_init(&s->log, LOG_SYNC, "account_id=%s",
 	    uuid_format(account_id, id));
 	return s;
 }
