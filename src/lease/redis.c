@@ -400,7 +400,9 @@ on_connect(const redisAsyncContext *ac, int status)
 		went_down(redis, ac->errstr);
 		return;
 	}
-	redisEnableKeepAlive(&redis->ac->c);
+	/* Not for a unix socket: it fails and hiredis gives the context up. */
+	if (redis->ac->c.connection_type == REDIS_CONN_TCP)
+		redisEnableKeepAlive(&redis->ac->c);
 	greet(redis);
 }
 
