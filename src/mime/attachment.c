@@ -64,9 +64,9 @@ const char *
 attachment_name(struct arena *arena, const struct field *type,
     const struct field *disposition, const char *charset)
 {
-	const char *name = param_text(arena, disposition, "filename", charset);
+	const char *name = parameter_text(arena, disposition, "filename", charset);
 
 	if (name == NULL || *name == '\0')
-		name = param_text(arena, type, "name", charset);
+		name = parameter_text(arena, type, "name", charset);
 	return name == NULL ? NULL : attachment_clean_name(arena, name);
 }

@@ -17,6 +17,7 @@
 #include "mime/decode.h"
 #include "mime/flowed.h"
 #include "mime/html.h"
+#include "mime/ids.h"
 #include "mime/param.h"
 #include "mime/tree.h"
 #include "mime/uuencode.h"
@@ -114,7 +115,7 @@ leaf_text(struct reader *r, const struct leaf *leaf, size_t max, size_t *len_r)
 	size_t label_len = 0, len, meta_len;
 
 	if (!leaf->is_raw)
-		label = param_bytes(r->arena, type, "charset", &label_len,
+		label = parameter_bytes(r->arena, type, "charset", &label_len,
 		    &ignored);
 	bytes = leaf_bytes(r, leaf, max, &len);
 	if (leaf->role == ROLE_HTML && !charset_is_known(label, label_len) &&
@@ -162,7 +163,7 @@ has_param(struct reader *r, const struct leaf *leaf, const char *name,
 	const char *charset, *bytes;
 	size_t len;
 
-	bytes = param_bytes(r->arena, &leaf->headers.fields
+	bytes = parameter_bytes(r->arena, &leaf->headers.fields
 	    [HEADER_CONTENT_TYPE], name, &len, &charset);
 	return bytes != NULL && strcasecmp(bytes, value) == 0;
 }
@@ -332,6 +333,39 @@ read_attachments(struct reader *r)
 	}
 }
 
+/* --- reports -------------------------------------------------------------------- */
+
+/*
+ * A bounce seldom says in its own header what it answers: then the message it
+ * returns does, and both are one conversation.
+ */
+static void
+read_report(struct reader *r)
+{
+	struct content *c = r->content;
+	struct headers returned;
+	struct leaf *leaf;
+	const char *id;
+
+	if (c->in_reply_to != NULL || c->n_references > 0)
+		return;
+	for (leaf = r->tree->first; leaf != NULL; leaf = leaf->next) {
+		if (leaf->role != ROLE_REPORT || leaf->bytes != NULL ||
+		    leaf_encoding(leaf) != ENCODING_NONE ||
+		    (strcmp(leaf->type, "text/rfc822-headers") != 0 &&
+		    strcmp(leaf->type, "message/rfc822") != 0))
+			continue;
+		headers_scan(r->arena, r->src, leaf->start, leaf->end, 0,
+		    r->limits->header_bytes, &returned);
+		id = ids_first(r->arena, &returned.fields[HEADER_MESSAGE_ID]);
+		if (id == NULL)
+			continue;
+		c->references = ARENA_ARRAY(r->arena, const char *, 1);
+		c->references[c->n_references++] = id;
+		return;
+	}
+}
+
 /* --- snippet ------------------------------------------------------------------- */
 
 /* Zero width, from U+200B to U+200F, U+2060 and U+FEFF. */
@@ -386,6 +420,7 @@ body_read(struct arena *arena, struct source *src,
 		r.scratch = xmalloc(SOURCE_CHUNK);
 	read_texts(&r);
 	read_attachments(&r);
+	read_report(&r);
 	content->text_len = text_cut(buf_str(&r.text), r.text.len,
 	    limits->text_bytes);
 	content->text = arena_strndup(arena, buf_str(&r.text),

@@ -100,7 +100,7 @@ read_header(struct arena *arena, const struct headers *h,
 	const char *charset, *ignored;
 	size_t len;
 
-	charset = param_bytes(arena, &f[HEADER_CONTENT_TYPE], "charset", &len,
+	charset = parameter_bytes(arena, &f[HEADER_CONTENT_TYPE], "charset", &len,
 	    &ignored);
 	c->base_subject = "";
 	if (subject->value != NULL) {
@@ -170,7 +170,7 @@ mime_parse_fd(struct arena *arena, int fd, uint64_t size,
 {
 	struct source src = { .fd = fd, .size = size };
 	unsigned char *first = arena_alloc(arena, SOURCE_CHUNK);
-	size_t n = source_read(&src, 0, first, SOURCE_CHUNK);
+	size_t n = source_fetch(&src, 0, first, SOURCE_CHUNK);
 
 	src.is_bare_cr = is_bare_cr(first, n);
 	parse(arena, &src, limits, content_r);

@@ -240,7 +240,7 @@ find_piece(struct piece *pieces, size_t n, int number)
 }
 
 const char *
-param_bytes(struct arena *arena, const struct field *field, const char *name,
+parameter_bytes(struct arena *arena, const struct field *field, const char *name,
     size_t *len_r, const char **charset_r)
 {
 	struct piece pieces[PIECES_MAX], *piece, *whole;
@@ -276,13 +276,13 @@ param_bytes(struct arena *arena, const struct field *field, const char *name,
 }
 
 const char *
-param_text(struct arena *arena, const struct field *field, const char *name,
+parameter_text(struct arena *arena, const struct field *field, const char *name,
     const char *charset)
 {
 	const char *said, *bytes, *text;
 	size_t len;
 
-	bytes = param_bytes(arena, field, name, &len, &said);
+	bytes = parameter_bytes(arena, field, name, &len, &said);
 	if (bytes == NULL)
 		return NULL;
 	if (said != NULL && *said != '\0') {

@@ -20,11 +20,11 @@ const char *param_word(struct arena *arena, const struct field *field);
  * A parameter, put together from its RFC 2231 pieces, as bytes; terminated.
  * NULL: absent.  *charset_r: what RFC 2231 says of the bytes, or NULL.
  */
-const char *param_bytes(struct arena *arena, const struct field *field,
+const char *parameter_bytes(struct arena *arena, const struct field *field,
     const char *name, size_t *len_r, const char **charset_r);
 
 /* The same as clean UTF-8; raw 8-bit is UTF-8 or `charset`. */
-const char *param_text(struct arena *arena, const struct field *field,
+const char *parameter_text(struct arena *arena, const struct field *field,
     const char *name, const char *charset);
 
 #endif

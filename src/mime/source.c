@@ -36,7 +36,7 @@ read_file(struct source *src, uint64_t offset, unsigned char *out, size_t len)
 }
 
 size_t
-source_read(struct source *src, uint64_t offset, void *out, size_t len)
+source_fetch(struct source *src, uint64_t offset, void *out, size_t len)
 {
 	if (offset >= src->size)
 		return 0;
@@ -98,7 +98,7 @@ fill(struct lines *l)
 		return;
 	if (room > l->end - l->offset)
 		room = (size_t)(l->end - l->offset);
-	n = source_read(l->src, l->offset, l->scratch + l->left, room);
+	n = source_fetch(l->src, l->offset, l->scratch + l->left, room);
 	l->left += n;
 	l->offset = n == 0 ? l->end : l->offset + n;
 }

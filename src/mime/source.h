@@ -22,7 +22,7 @@ struct source {
 };
 
 /* Bytes read into `out`; 0 at the end. */
-size_t source_read(struct source *src, uint64_t offset, void *out, size_t len);
+size_t source_fetch(struct source *src, uint64_t offset, void *out, size_t len);
 
 /*
  * Some bytes of [offset, end), at least one unless the range is empty; in

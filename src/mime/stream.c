@@ -41,7 +41,7 @@ on_read(GMimeStream *gs, char *out, size_t len)
 		n = n < len ? n : len;
 		memcpy(out, s->head + gs->position, n);
 	} else {
-		n = source_read(s->src,
+		n = source_fetch(s->src,
 		    (uint64_t)(gs->position - s->head_len) + s->body, out,
 		    len);
 	}

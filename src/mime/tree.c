@@ -8,12 +8,18 @@
  * messages are registered as plain parts, so that neither their depth nor
  * their addresses can hurt.  gmime's objects do not leave this file.
  */
+#include "config.h"
+
 #include "mime/tree.h"
 
 #include "mime/attachment.h"
 #include "mime/param.h"
 #include "mime/scan.h"
 #include "mime/stream.h"
+
+#ifdef MAILHERD_SANITIZED
+#include <sanitizer/lsan_interface.h>
+#endif
 
 /* What a multipart means for its children. */
 enum kind { KIND_MIXED, KIND_ALTERNATIVE, KIND_RELATED, KIND_SIGNED,
@@ -29,17 +35,20 @@ struct builder {
 void
 tree_init(void)
 {
+	static const char *const messages[] = { "rfc822", "rfc2822", "global",
+		"news", "partial" };
+	size_t i;
+
+#ifdef MAILHERD_SANITIZED
+	__lsan_disable(); /* gmime forgets what is registered anew */
+#endif
 	g_mime_init();
-	g_mime_object_register_type("message", "*", GMIME_TYPE_PART);
-	g_mime_object_register_type("message", "rfc822", GMIME_TYPE_PART);
-	g_mime_object_register_type("message", "rfc2822", GMIME_TYPE_PART);
-	g_mime_object_register_type("message", "global", GMIME_TYPE_PART);
-	g_mime_object_register_type("message", "news", GMIME_TYPE_PART);
-	g_mime_object_register_type("message", "partial", GMIME_TYPE_PART);
-	g_mime_object_register_type("message", "external-body",
-	    GMIME_TYPE_PART);
-	g_mime_object_register_type("text", "*", GMIME_TYPE_PART);
-	g_mime_object_register_type("application", "*", GMIME_TYPE_PART);
+	for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
+		g_mime_object_register_type("message", messages[i],
+		    GMIME_TYPE_PART);
+#ifdef MAILHERD_SANITIZED
+	__lsan_enable();
+#endif
 }
 
 static enum kind
@@ -356,7 +365,7 @@ tree_build(struct arena *arena, struct source *src,
 		add_whole(&b, src, headers, false);
 		return NULL;
 	}
-	boundary = param_bytes(arena, field, "boundary", &len, &ignored);
+	boundary = parameter_bytes(arena, field, "boundary", &len, &ignored);
 	if (boundary == NULL || *boundary == '\0') {
 		add_whole(&b, src, headers, true);
 		return NULL;
