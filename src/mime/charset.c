@@ -232,6 +232,22 @@ charset_init(void)
 	open_converter(CONVERT_ISO_2022_JP);
 }
 
+static size_t
+ascii_run(const unsigned char *p, size_t len)
+{
+	uint64_t eight;
+	size_t n = 0;
+
+	for (; n + 8 <= len; n += 8) {
+		memcpy(&eight, p + n, 8);
+		if ((eight & 0x8080808080808080u) != 0)
+			break;
+	}
+	while (n < len && p[n] < 0x80)
+		n++;
+	return n;
+}
+
 /* Bytes of the characters that are valid against bytes that are none. */
 static bool
 is_mostly_utf8(const char *bytes, size_t len, bool *is_valid)
@@ -242,7 +258,7 @@ is_mostly_utf8(const char *bytes, size_t len, bool *is_valid)
 
 	while (i < len) {
 		if (p[i] < 0x80) {
-			i++;
+			i += ascii_run(p + i, len - i);
 			continue;
 		}
 		n = text_utf8_char(p + i, len - i);
@@ -255,11 +271,9 @@ is_mostly_utf8(const char *bytes, size_t len, bool *is_valid)
 }
 
 static const char *
-from_utf8(struct arena *arena, const char *bytes, size_t len, size_t *len_r)
+from_utf8(struct arena *arena, const char *bytes, size_t len, bool is_valid,
+    size_t *len_r)
 {
-	bool is_valid;
-
-	is_mostly_utf8(bytes, len, &is_valid);
 	if (is_valid && memchr(bytes, '\0', len) == NULL) {
 		*len_r = len;
 		return bytes;
@@ -302,7 +316,7 @@ guess(struct arena *arena, const char *bytes, size_t len, size_t *len_r)
 	bool is_valid, is_mostly = is_mostly_utf8(bytes, len, &is_valid);
 
 	if (is_valid || (is_mostly && len > 64))
-		return from_utf8(arena, bytes, len, len_r);
+		return from_utf8(arena, bytes, len, is_valid, len_r);
 	return from_1252(arena, bytes, len, len_r);
 }
 
@@ -378,7 +392,7 @@ charset_decode(struct arena *arena, const char *label, size_t label_len,
 		return guess(arena, bytes, len, len_r);
 	case AS_UTF8:
 		if (is_mostly_utf8(bytes, len, &is_valid))
-			return from_utf8(arena, bytes, len, len_r);
+			return from_utf8(arena, bytes, len, is_valid, len_r);
 		return from_1252(arena, bytes, len, len_r);
 	case AS_1252:
 		return from_1252(arena, bytes, len, len_r);

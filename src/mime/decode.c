@@ -325,41 +325,56 @@ qp_held(struct decoder_state *d, unsigned char c)
 		put(d->sink, &c, 1);
 }
 
+/* Bytes from p that stand for themselves, line ends included. */
+static size_t
+qp_plain(const unsigned char *p, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len) {
+		if (p[n] > ' ' && p[n] != '=')
+			n++;
+		else if (p[n] == '\n')
+			n++;
+		else if (p[n] == '\r' && n + 1 < len && p[n + 1] == '\n')
+			n += 2;
+		else if (p[n] == ' ' && n + 1 < len && p[n + 1] > ' ' &&
+		    p[n + 1] != '=')
+			n++; /* a blank inside a line */
+		else if (p[n] == '=' || p[n] == ' ' || p[n] == '\t' ||
+		    p[n] == '\r')
+			break;
+		else
+			n++; /* control characters */
+	}
+	return n;
+}
+
 static void
 qp_feed(struct decoder_state *d, const unsigned char *p, size_t len)
 {
+	unsigned char byte;
 	size_t i = 0, n;
 
 	while (i < len) {
 		if (d->line_len > 0) {
-			/* The common case: =XX within this piece. */
-			if (d->line_len == 1 && d->line[0] == '=' &&
-			    i + 1 < len && hex(p[i]) >= 0 &&
-			    hex(p[i + 1]) >= 0) {
-				unsigned char byte = (unsigned char)
-				    (hex(p[i]) << 4 | hex(p[i + 1]));
-
-				put(d->sink, &byte, 1);
-				d->line_len = 0;
-				i += 2;
-				continue;
-			}
 			qp_held(d, p[i++]);
 			continue;
 		}
-		for (n = i; n < len && p[n] != '=' && p[n] != ' ' &&
-		    p[n] != '\t' && p[n] != '\r' && p[n] != '\n'; n++)
-			;
-		if (n < len && p[n] == ' ' && n + 1 < len && p[n + 1] > ' ' &&
-		    p[n + 1] != '=')
-			n++; /* a blank inside a line */
-		else if (n < len && p[n] == '\n')
-			n++;
-		if (n > i) {
-			put(d->sink, p + i, n - i);
-			i = n;
+		if ((n = qp_plain(p + i, len - i)) > 0) {
+			put(d->sink, p + i, n);
+			i += n;
 			continue;
 		}
+		if (p[i] == '=' && i + 2 < len && hex(p[i + 1]) >= 0 &&
+		    hex(p[i + 2]) >= 0) {
+			byte = (unsigned char)(hex(p[i + 1]) << 4 |
+			    hex(p[i + 2]));
+			put(d->sink, &byte, 1);
+			i += 3;
+			continue;
+		}
+		/* It depends on what follows. */
 		d->line[d->line_len++] = p[i++];
 	}
 }

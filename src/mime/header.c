@@ -164,6 +164,11 @@ is_header_next(const struct reader *r)
 	size_t at;
 	bool is_header;
 
+	/* Enough of it is in the window already, nearly always. */
+	if (r->lines.left >= 1024) {
+		next = (struct line){ .p = r->lines.p, .len = 1024 };
+		return name_length(&next, &at) > 0;
+	}
 	scratch = r->lines.scratch == NULL ? NULL : xmalloc(SOURCE_CHUNK);
 	lines_init(&peek, r->lines.src, r->lines.offset - r->lines.left,
 	    r->lines.end, scratch);

@@ -88,20 +88,21 @@ ids_first(struct arena *arena, const struct field *field)
 const char **
 ids_all(struct arena *arena, const struct field *field, size_t *n_r)
 {
-	const char *p = field->value, *end = p + field->len, **ids;
+	const char *p, *end, **ids;
 	size_t n = 0, k = 0, i = 0;
 	struct id id;
 
 	*n_r = 0;
-	if (p == NULL || field->len == 0)
+	if (field->value == NULL || field->len == 0)
 		return NULL;
+	end = field->value + field->len;
 	if (is_one_token(field)) {
 		ids = ARENA_ARRAY(arena, const char *, 1);
 		ids[(*n_r)++] = ids_first(arena, field);
 		return ids;
 	}
-	while ((p = next_id(p, end, &id)) != NULL)
-		n++;
+	for (p = field->value; (p = next_id(p, end, &id)) != NULL; n++)
+		;
 	ids = ARENA_ARRAY(arena, const char *, n < IDS_MAX ? n : IDS_MAX);
 	for (p = field->value; (p = next_id(p, end, &id)) != NULL; i++)
 		if (i == 0 || n - i < IDS_MAX)

@@ -14,10 +14,10 @@
 #include "store/message.h"
 
 struct mime_limits {
-	size_t header_bytes;	/* of the message: 1 MB */
-	size_t header_lines;	/* 5,000 */
-	size_t address_bytes;	/* of one address header: 32 KB */
-	size_t parts;		/* boundary-like lines: 10,000 */
+	size_t header_bytes;	/* kept of a header; in a part's: 1 MB */
+	size_t header_lines;	/* in a part's header: 5,000 */
+	size_t address_bytes;	/* kept of one address header: 1 MB */
+	size_t parts;		/* 10,000 */
 	unsigned depth;		/* nesting of multiparts: 100 */
 	size_t text_bytes;	/* decoded text kept for search: 1 MB */
 	size_t addresses;	/* kept per message: 10,000 */

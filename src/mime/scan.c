@@ -18,6 +18,7 @@
 #define BOUNDARY_MAX ((size_t)250)
 #define SLOTS 4096u /* of the hash table; twice the boundaries */
 #define DASHES_PER_PART 5 /* lines with dashes that are no boundaries */
+#define COMPARISONS_MAX ((size_t)2000000)
 
 struct scan {
 	const struct mime_limits *limits;
@@ -176,7 +177,10 @@ read_line(struct scan *s, const struct line *line)
 
 	if (line->is_start && line->len >= 2 && line->p[0] == '-' &&
 	    line->p[1] == '-') {
-		if (++s->dashes > DASHES_PER_PART * s->limits->parts)
+		/* gmime compares each with every boundary that is open. */
+		if (++s->dashes > DASHES_PER_PART * s->limits->parts ||
+		    (s->n_boundaries > s->limits->depth &&
+		    s->dashes * s->n_boundaries > COMPARISONS_MAX))
 			return "too many lines that look like boundaries";
 		if (is_boundary(s, line, &is_last)) {
 			if (s->in_header)
