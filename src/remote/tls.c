@@ -230,6 +230,7 @@ tls_describe_failure(gnutls_session_t session, const char *host, int code,
 		    "\"%s\"", host,
 		    gnutls_alert_get_name(gnutls_alert_get(session)));
 	if (code == GNUTLS_E_UNEXPECTED_PACKET_LENGTH ||
+	    code == GNUTLS_E_UNEXPECTED_PACKET ||
 	    code == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
 		return err_set(err, ERR_TLS, "%s: TLS handshake: the server "
 		    "does not speak TLS 1.2 or newer on this port (%s)", host,

@@ -12,3 +12,18 @@ TESTS += test_remote
 test_remote_SOURCES = tests/unit/test_remote.c \
 	tests/unit/scripted_imapd.c tests/unit/scripted_imapd.h
 test_remote_LDADD = $(REMOTE_LIBS)
+
+check_PROGRAMS += test_remote_tls
+TESTS += test_remote_tls
+test_remote_tls_SOURCES = tests/unit/test_remote_tls.c
+test_remote_tls_LDADD = $(REMOTE_LIBS)
+
+# Tests beside a Dovecot of their own: programs named *.imap.
+TEST_EXTENSIONS += .imap
+IMAP_LOG_COMPILER = "$(srcdir)/tests/with-dovecot"
+EXTRA_DIST += tests/with-dovecot
+
+check_PROGRAMS += test_remote_dovecot.imap
+TESTS += test_remote_dovecot.imap
+test_remote_dovecot_imap_SOURCES = tests/unit/test_remote_dovecot.c
+test_remote_dovecot_imap_LDADD = $(REMOTE_LIBS)
