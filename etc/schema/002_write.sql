@@ -169,7 +169,8 @@ BEGIN
 END $$;
 
 -- Replies that name no parent join a thread of the same subject and people
--- within 14 days, whichever comes first; two first messages never meet.
+-- within 14 days, whichever comes first; two first messages never meet.  An
+-- hour is allowed for clocks that differ.
 -- m_start: 1 = first message, 2 = reply that names no parent, 0 = neither.
 CREATE FUNCTION thread_by_subject(acc uuid, todo integer[], ids bigint[],
     m_start smallint[], m_key bigint[], m_at timestamptz[]) RETURNS void
@@ -185,9 +186,10 @@ BEGIN
 		JOIN threads t ON t.subject_key = m_key[k]
 		    AND t.account_id = acc AND t.starts = 2
 		WHERE m_start[k] = 1
-		    AND t.last_at >= m_at[k] - interval '1 day'
+		    AND t.last_at >= m_at[k] - interval '1 hour'
 		    AND t.first_at <= m_at[k] + interval '14 days'
-		ORDER BY t.first_at, t.id, m_at[k] DESC
+		ORDER BY t.first_at, t.id, m_at[k] <= t.first_at DESC,
+		    m_at[k] DESC
 	LOOP
 		SELECT thread_id INTO mine FROM message WHERE id = ids[i];
 		CONTINUE WHEN mine = other
@@ -209,7 +211,7 @@ BEGIN
 		SELECT t.id INTO other FROM threads t
 		WHERE t.subject_key = m_key[i] AND t.account_id = acc
 		    AND t.id <> mine
-		    AND t.first_at <= m_at[i] + interval '1 day'
+		    AND t.first_at <= m_at[i] + interval '1 hour'
 		    AND t.last_at >= m_at[i] - interval '14 days'
 		    AND threads_share_people(acc, mine, t.id)
 		ORDER BY t.starts & 1 DESC, t.first_at DESC, t.id

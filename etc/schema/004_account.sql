@@ -12,7 +12,7 @@ LANGUAGE sql SET lock_timeout = '500ms' AS $$
 $$;
 
 -- Changes the state if it is one of `expect` (empty: any).  Whatever ends
--- live raises the epoch, so does whatever ends a bootstrap but success.
+-- live raises the epoch, and so does every change to a state without syncing.
 CREATE FUNCTION account_set_state(acc uuid, expect text[], state_ text,
     reason text) RETURNS boolean
 LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
@@ -37,7 +37,7 @@ BEGIN
 	        ELSE bootstrapped_at END
 	WHERE id = acc;
 	IF was <> state_ AND (was = 'live'
-	    OR was = 'bootstrapping' AND state_ <> 'live') THEN
+	    OR state_ NOT IN ('bootstrapping', 'live')) THEN
 		UPDATE account_fence SET epoch = epoch + 1, owner = ''
 		WHERE account_id = acc;
 	END IF;

@@ -14,13 +14,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Any number that is only ours. */
 #define SCHEMA_LOCK "7305796174839106"
-#define FILE_MAX ((off_t)4 << 20)
-#define VERSION_MAX 999
+#define FILE_MAX ((size_t)4 << 20)
 
 struct step {
 	int version;
@@ -138,28 +136,26 @@ read_file(struct buf *out, const char *dir, const char *name,
     struct err *err)
 {
 	struct buf path = BUF_INIT;
-	struct stat st;
-	ssize_t n = 0;
+	size_t start = out->len;
+	ssize_t n = -1;
 	int fd;
 
 	buf_addf(&path, "%s/%s", dir, name);
 	fd = open(buf_str(&path), O_RDONLY | O_CLOEXEC);
-	if (fd == -1 || fstat(fd, &st) == -1 || st.st_size > FILE_MAX)
-		n = -1;
-	while (n >= 0 && (off_t)out->len < st.st_size) {
+	while (fd != -1 && out->len - start < FILE_MAX) {
 		n = read(fd, buf_reserve(out, 65536), 65536);
 		if (n <= 0)
 			break;
 		out->len += (size_t)n;
 		out->data[out->len] = '\0';
 	}
-	if (n < 0)
+	if (n != 0)
 		err_set(err, ERR_CONFIG, "%s: %s", buf_str(&path),
-		    fd != -1 && errno == 0 ? "too large" : strerror(errno));
+		    n > 0 ? "too large" : strerror(errno));
 	if (fd != -1)
 		close(fd);
 	buf_release(&path);
-	return n < 0 ? -1 : 0;
+	return n == 0 ? 0 : -1;
 }
 
 /* Many statements at once: the simple protocol, all results looked at. */

@@ -12,3 +12,29 @@ test_blob_gc_LDADD = $(test_blob_LDADD)
 EXTRA_PROGRAMS = bench_blob
 bench_blob_SOURCES = tests/unit/bench_blob.c
 bench_blob_LDADD = libstore.a libbase.a $(GNUTLS_LIBS) $(ZSTD_LIBS) $(BSD_LIBS)
+
+# Tests beside a PostgreSQL of their own: programs named *.pg.  Quoted, for
+# the build directory may have a blank in its path.
+TEST_EXTENSIONS = .pg
+PG_LOG_COMPILER = "$(srcdir)/tests/with-postgres"
+EXTRA_DIST += tests/with-postgres
+STORE_TEST_LIBS = libstore.a libbase.a $(PQ_LIBS) $(SODIUM_LIBS) \
+	$(GNUTLS_LIBS) $(ZSTD_LIBS) $(UNIT_LIBS)
+STORE_TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/unit \
+	-DSCHEMA_DIR='"$(abs_top_srcdir)/etc/schema"'
+
+check_PROGRAMS += test_store.pg test_store_mail.pg
+TESTS += test_store.pg test_store_mail.pg
+test_store_pg_SOURCES = tests/unit/test_store.c \
+	tests/unit/store_world.c tests/unit/store_world.h
+test_store_pg_CPPFLAGS = $(STORE_TEST_CPPFLAGS)
+test_store_pg_LDADD = $(STORE_TEST_LIBS)
+test_store_mail_pg_SOURCES = tests/unit/test_store_mail.c \
+	tests/unit/store_world.c tests/unit/store_world.h
+test_store_mail_pg_CPPFLAGS = $(STORE_TEST_CPPFLAGS)
+test_store_mail_pg_LDADD = $(STORE_TEST_LIBS)
+# By hand, under tests/with-postgres: bench_ingest SCHEMA_DIR [MESSAGES [BATCH]]
+EXTRA_PROGRAMS += bench_ingest
+bench_ingest_SOURCES = scripts/bench/ingest.c
+bench_ingest_LDADD = libstore.a libbase.a $(PQ_LIBS) $(SODIUM_LIBS) \
+	$(ZSTD_LIBS) $(BSD_LIBS)

@@ -1,0 +1,895 @@
+/*
+ * test_store.c - schema, accounts, the fence, quarantine, jobs, blob rows.
+ *
+ * Runs under tests/with-postgres.
+ */
+#include "store_world.h"
+
+#include "base/clock.h"
+#include "store/session.h"
+
+#include <bsd/stdlib.h>
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct world w;
+
+static void
+open_world(void)
+{
+	world_open(&w);
+}
+
+static void
+close_world(void)
+{
+	world_close(&w);
+}
+
+/* --- schema ------------------------------------------------------------------- */
+
+/* A database that no other test sees. */
+static const char *
+new_database(void)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "t%08x%08x", arc4random(), arc4random());
+	world_text(&w, "CREATE DATABASE %s TEMPLATE template0", name);
+	return arena_printf(w.arena, "%s dbname=%s", world_db(), name);
+}
+
+static int
+migrate(const char *db, const char *dir, struct err *err)
+{
+	struct store *s;
+	int version = 0, rc;
+
+	if (store_open(&s, db, "test", err) == -1)
+		return -1;
+	rc = store_migrate(s, dir, NULL, NULL, &version, err);
+	store_close(&s);
+	return rc == -1 ? -1 : version;
+}
+
+static int
+wanted_version(void)
+{
+	int version;
+
+	must(store_schema_wanted(SCHEMA_DIR, &version, &w.err), &w);
+	return version;
+}
+
+static void
+on_step(void *arg, const char *file)
+{
+	ck_assert_int_eq(file[0], '0');
+	++*(int *)arg;
+}
+
+START_TEST(migrate_twice_is_migrate_once)
+{
+	const char *db = new_database();
+	int steps = 0, version = -1;
+	struct store *s;
+
+	must(store_open(&s, db, "test", &w.err), &w);
+	must(store_schema_version(s, &version, &w.err), &w);
+	ck_assert_int_eq(version, 0);
+	must(store_migrate(s, SCHEMA_DIR, on_step, &steps, &version, &w.err),
+	    &w);
+	ck_assert_int_eq(steps, wanted_version());
+	must(store_migrate(s, SCHEMA_DIR, on_step, &steps, &version, &w.err),
+	    &w);
+	ck_assert_int_eq(steps, wanted_version());
+	must(store_schema_version(s, &version, &w.err), &w);
+	ck_assert_int_eq(version, wanted_version());
+	store_close(&s);
+}
+END_TEST
+
+START_TEST(migrations_at_the_same_time_do_it_once)
+{
+	const char *db = new_database();
+	struct err err = ERR_INIT;
+	int i, status;
+	pid_t pid;
+
+	for (i = 0; i < 3; i++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(migrate(db, SCHEMA_DIR, &err) ==
+			    wanted_version() ? 0 : 1);
+	}
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_ne(-1, wait(&status));
+		ck_assert_int_eq(status, 0);
+	}
+	ck_assert_int_eq(wanted_version(), migrate(db, SCHEMA_DIR, &err));
+}
+END_TEST
+
+START_TEST(a_newer_database_is_left_alone)
+{
+	const char *db = new_database();
+	struct err err = ERR_INIT;
+	struct store_rows *rows;
+	struct store *s;
+
+	ck_assert_int_ne(-1, migrate(db, SCHEMA_DIR, &err));
+	must(store_open(&s, db, "test", &w.err), &w);
+	must(store_query(s, w.arena, "INSERT INTO schema_version "
+	    "VALUES (900, 'future')", NULL, 0, &rows, &w.err), &w);
+	store_close(&s);
+	ck_assert_int_eq(-1, migrate(db, SCHEMA_DIR, &err));
+	ck_assert_int_eq(err.kind, ERR_CONFIG);
+	ck_assert_ptr_nonnull(strstr(err.text, "newer"));
+}
+END_TEST
+
+static void
+write_file(const char *dir, const char *name, const char *text)
+{
+	const char *path = arena_printf(w.arena, "%s/%s", dir, name);
+	FILE *f = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+START_TEST(a_step_that_fails_leaves_nothing)
+{
+	const char *db = new_database();
+	char dir[] = "/tmp/mailherd-schema.XXXXXX";
+	struct err err = ERR_INIT;
+	struct store_rows *rows;
+	struct store *s;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	write_file(dir, "001_one.sql", "CREATE TABLE one (i int);");
+	write_file(dir, "002_two.sql",
+	    "CREATE TABLE two (i int); SELECT 1/0;");
+	write_file(dir, "README", "no schema");
+	ck_assert_int_eq(-1, migrate(db, dir, &err));
+	ck_assert_ptr_nonnull(strstr(err.text, "002_two.sql"));
+	write_file(dir, "002_two.sql", "CREATE TABLE two (i int)");
+	ck_assert_int_eq(2, migrate(db, dir, &err));
+	must(store_open(&s, db, "test", &w.err), &w);
+	must(store_query(s, w.arena, "SELECT count(*) FROM one, two", NULL, 0,
+	    &rows, &w.err), &w);
+	store_close(&s);
+	/* A gap is no schema. */
+	write_file(dir, "004_four.sql", "");
+	ck_assert_int_eq(-1, migrate(db, dir, &err));
+	ck_assert_int_eq(err.kind, ERR_CONFIG);
+	unlink(arena_printf(w.arena, "%s/001_one.sql", dir));
+	unlink(arena_printf(w.arena, "%s/002_two.sql", dir));
+	unlink(arena_printf(w.arena, "%s/004_four.sql", dir));
+	unlink(arena_printf(w.arena, "%s/README", dir));
+	rmdir(dir);
+}
+END_TEST
+
+START_TEST(no_server_is_a_database_error)
+{
+	struct err err = ERR_INIT;
+	struct store *s;
+
+	ck_assert_int_eq(-1, store_open(&s, "host=/nonexistent", "test",
+	    &err));
+	ck_assert_int_eq(err.kind, ERR_DATABASE);
+	ck_assert_int_eq(-1, store_open(&s, "hots=x", "test", &err));
+	ck_assert_int_eq(err.kind, ERR_CONFIG);
+}
+END_TEST
+
+/* --- the fence (R-LEASE-6) --------------------------------------------------------- */
+
+START_TEST(a_superseded_owner_writes_nothing)
+{
+	struct folder *inbox = world_folder(&w, "INBOX");
+	struct mail m = { .uid = 1 };
+	struct folder_op op = { .kind = FOLDER_CREATE, .wire = "X",
+		.path = "X" };
+	struct store *other;
+	struct account *account;
+
+	must(store_open(&other, world_db(), "test", &w.err), &w);
+	must(store_account_take_over(other, &w.account_id, "next", w.arena,
+	    &account, &w.err), &w);
+	ck_assert_int_eq(account->epoch, w.fence.epoch + 1);
+	ck_assert_str_eq(account->owner, "next");
+	world_add(&w, &m);
+	ck_assert_int_eq(-1, world_try_commit(&w, inbox, 2));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	ck_assert_int_eq(-1, store_folders_write(w.s, &w.fence, &op, 1,
+	    &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	ck_assert_int_eq(-1, store_account_synced(w.s, &w.fence, 0, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	ck_assert_int_eq(0, world_int(&w, "SELECT count(*) FROM messages "
+	    "WHERE account_id = %s", world_account(&w)));
+	/* The new owner writes. */
+	w.fence.epoch = account->epoch;
+	world_add(&w, &m);
+	world_commit(&w, world_reload(&w, inbox->id));
+	store_close(&other);
+}
+END_TEST
+
+START_TEST(every_way_out_of_live_raises_the_fence)
+{
+	static const enum account_state out[] = { ACCOUNT_DISABLED,
+		ACCOUNT_ERROR, ACCOUNT_DELETED, ACCOUNT_BOOTSTRAPPING };
+	bool changed;
+
+	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_LIVE, "",
+	    &changed, &w.err), &w);
+	must(store_account_synced(w.s, &w.fence, 1750000000, &w.err), &w);
+	must(store_account_set_state(w.s, &w.account_id, 1u << ACCOUNT_NEW,
+	    out[_i], "why", &changed, &w.err), &w);
+	ck_assert(!changed);
+	must(store_account_synced(w.s, &w.fence, 0, &w.err), &w);
+	must(store_account_set_state(w.s, &w.account_id, 1u << ACCOUNT_LIVE,
+	    out[_i], "why", &changed, &w.err), &w);
+	ck_assert(changed);
+	ck_assert_int_eq(-1, store_account_synced(w.s, &w.fence, 0, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+}
+END_TEST
+
+static void
+wait_stopped(pid_t pid)
+{
+	int status;
+
+	ck_assert_int_eq(pid, waitpid(pid, &status, WUNTRACED));
+	ck_assert(WIFSTOPPED(status));
+}
+
+/*
+ * A child that has the fence in its hand when it is stopped: the pipeline is
+ * sent, and worked off, up to but not with its end.
+ */
+static void
+stop_in_mid_pipeline(struct folder *inbox)
+{
+	PGresult *results[1] = { NULL };
+	PGresult *res = NULL;
+	struct params p;
+	int rc, i;
+
+	w.s = world_session(&w);
+	params_init(&p);
+	param_int8(&p, inbox->id);
+	rc = session_begin_fenced(w.s, &w.fence, &w.err);
+	if (rc == 0)
+		rc = session_send(w.s, "UPDATE mailbox SET uidnext = 99 "
+		    "WHERE id = $1", &p, &w.err);
+	PQsendFlushRequest(w.s->conn);
+	/* BEGIN and the fence, each with the NULL after it. */
+	for (i = 0; rc == 0 && i < 4; i++) {
+		while (PQflush(w.s->conn) == 1)
+			;
+		rc = session_result(w.s, &res, &w.err);
+		if (i == 2 && PQresultStatus(res) != PGRES_TUPLES_OK)
+			_exit(43);
+		PQclear(res);
+	}
+	if (rc == -1)
+		_exit(44);
+	raise(SIGSTOP);
+	rc = session_end(w.s, &w.err);
+	if (rc == 0)
+		rc = session_collect_all(w.s, 1, results, &w.err);
+	_exit(rc == -1 ? 42 : 0);
+}
+
+START_TEST(a_predecessor_stopped_in_mid_pipeline_is_ended)
+{
+	struct folder *inbox = world_folder(&w, "INBOX");
+	struct account *account;
+	struct store *other;
+	int64_t start;
+	int status;
+	pid_t pid;
+
+	/* No session across the fork. */
+	store_close(&w.s);
+	pid = fork();
+	if (pid == 0)
+		stop_in_mid_pipeline(inbox);
+	wait_stopped(pid);
+	must(store_open(&other, world_db(), "test", &w.err), &w);
+	start = clock_mono_msecs();
+	must(store_account_take_over(other, &w.account_id, "next", w.arena,
+	    &account, &w.err), &w);
+	ck_assert_int_eq(account->epoch, w.fence.epoch + 1);
+	ck_assert_int_lt(clock_mono_msecs() - start, 10000);
+	kill(pid, SIGCONT);
+	ck_assert_int_eq(pid, waitpid(pid, &status, 0));
+	ck_assert_int_eq(WEXITSTATUS(status), 42);
+	w.s = other;
+	ck_assert_int_eq(0, world_int(&w, "SELECT count(*) FROM messages "
+	    "WHERE account_id = %s", world_account(&w)));
+	ck_assert_int_eq(0, world_int(&w, "SELECT uidnext FROM mailbox "
+	    "WHERE id = %lld", (long long)inbox->id));
+}
+END_TEST
+
+START_TEST(an_account_can_be_disabled_though_its_owner_is_stuck)
+{
+	struct folder *inbox = world_folder(&w, "INBOX");
+	bool changed;
+	int status;
+	pid_t pid;
+
+	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_LIVE, "",
+	    &changed, &w.err), &w);
+	store_close(&w.s);
+	pid = fork();
+	if (pid == 0)
+		stop_in_mid_pipeline(inbox);
+	wait_stopped(pid);
+	must(store_open(&w.s, world_db(), "test", &w.err), &w);
+	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_DISABLED,
+	    "by hand", &changed, &w.err), &w);
+	ck_assert(changed);
+	kill(pid, SIGCONT);
+	ck_assert_int_eq(pid, waitpid(pid, &status, 0));
+	ck_assert_int_eq(WEXITSTATUS(status), 42);
+}
+END_TEST
+
+/* --- accounts ------------------------------------------------------------------------ */
+
+START_TEST(an_account_is_found_and_loaded)
+{
+	char text[UUID_TEXT_SIZE];
+	struct account *a;
+	struct uuid id;
+
+	must(store_account_find(w.s, w.email, &id, &w.err), &w);
+	ck_assert(uuid_is_equal(&id, &w.account_id));
+	must(store_account_find(w.s, uuid_format(&id, text), &id, &w.err),
+	    &w);
+	must(store_account_load(w.s, &id, w.arena, &a, &w.err), &w);
+	ck_assert_int_eq(a->state, ACCOUNT_NEW);
+	ck_assert_str_eq(a->imap_host, "imap.example.org");
+	ck_assert_int_eq(a->imap_port, 993);
+	ck_assert_int_eq(a->imap_tls, TLS_IMPLICIT);
+	ck_assert_uint_eq(a->secret_len, 4);
+	ck_assert_mem_eq(a->secret, "seal", 4);
+	ck_assert_int_eq(-1, store_account_find(w.s, "nobody@example.org",
+	    &id, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_GONE);
+}
+END_TEST
+
+START_TEST(an_address_of_two_accounts_is_ambiguous)
+{
+	struct account a = { .user_id = w.user_id, .email = w.email,
+		.imap_host = "h", .imap_login = "l", .imap_port = 143 };
+	struct uuid id;
+
+	uuid_generate(&a.id);
+	must(store_account_add(w.s, &a, &id, &w.err), &w);
+	ck_assert_int_eq(-1, store_account_find(w.s, w.email, &id, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_PERMANENT);
+	ck_assert_ptr_nonnull(strstr(w.err.text, "several"));
+}
+END_TEST
+
+START_TEST(an_account_is_added_with_fence_and_job)
+{
+	ck_assert_str_eq("queued|bulk|sync_bootstrap_account", world_text(&w,
+	    "SELECT concat_ws('|', state, queue, kind) FROM jobs "
+	    "WHERE account_id = %s AND payload->>'account_id' = "
+	    "account_id::text", world_account(&w)));
+}
+END_TEST
+
+START_TEST(refusals_in_a_row_end_in_error)
+{
+	struct err auth = { .kind = ERR_AUTH, .text = "password refused" };
+	struct err network = { .kind = ERR_NETWORK, .text = "no route" };
+	struct account *a;
+	bool dead;
+
+	must(store_account_failed(w.s, &w.fence, &auth, 1750000100, 3, &dead,
+	    &w.err), &w);
+	must(store_account_synced(w.s, &w.fence, 0, &w.err), &w);
+	must(store_account_failed(w.s, &w.fence, &auth, 1750000100, 2, &dead,
+	    &w.err), &w);
+	ck_assert(!dead);
+	must(store_account_failed(w.s, &w.fence, &network, 1750000200, 2,
+	    &dead, &w.err), &w);
+	ck_assert(!dead);
+	must(store_account_load(w.s, &w.account_id, w.arena, &a, &w.err), &w);
+	ck_assert_int_eq(a->next_try_secs, 1750000200);
+	ck_assert_str_eq(a->last_error, "no route");
+	ck_assert_uint_eq(a->auth_failures, 1);
+	must(store_account_failed(w.s, &w.fence, &auth, 1750000300, 2, &dead,
+	    &w.err), &w);
+	ck_assert(dead);
+	must(store_account_load(w.s, &w.account_id, w.arena, &a, &w.err), &w);
+	ck_assert_int_eq(a->state, ACCOUNT_ERROR);
+	ck_assert_str_eq(a->state_reason, "password refused");
+}
+END_TEST
+
+START_TEST(enable_goes_on_where_it_was)
+{
+	enum account_state state;
+	struct uuid job;
+	bool changed;
+
+	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_DISABLED,
+	    "", &changed, &w.err), &w);
+	must(store_account_enable(w.s, &w.account_id, &state, &job, &w.err),
+	    &w);
+	ck_assert_int_eq(state, ACCOUNT_BOOTSTRAPPING);
+	/* The one that was queued when it was added. */
+	ck_assert(uuid_is_equal(&job, &w.job_id));
+	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_LIVE, "",
+	    &changed, &w.err), &w);
+	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_ERROR,
+	    "", &changed, &w.err), &w);
+	must(store_account_enable(w.s, &w.account_id, &state, &job, &w.err),
+	    &w);
+	ck_assert_int_eq(state, ACCOUNT_LIVE);
+	ck_assert(uuid_is_null(&job));
+}
+END_TEST
+
+START_TEST(settings_change_and_users_go)
+{
+	struct account *a;
+	struct uuid *ids, id;
+	size_t n;
+
+	must(store_account_load(w.s, &w.account_id, w.arena, &a, &w.err), &w);
+	a->imap_host = "other.example.org";
+	a->secret = (const uint8_t *)"\0\1\2";
+	a->secret_len = 3;
+	must(store_account_update(w.s, a, &w.err), &w);
+	must(store_account_load(w.s, &w.account_id, w.arena, &a, &w.err), &w);
+	ck_assert_str_eq(a->imap_host, "other.example.org");
+	ck_assert_uint_eq(a->secret_len, 3);
+	ck_assert_int_eq(-1, store_user_add(w.s, w.email, "", 0, &id,
+	    &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_PERMANENT);
+	must(store_user_active(w.s, &w.user_id, &w.err), &w);
+	must(store_user_accounts(w.s, &w.user_id, w.arena, &ids, &n, &w.err),
+	    &w);
+	ck_assert_uint_eq(n, 1);
+	must(store_user_delete(w.s, &w.user_id, &w.err), &w);
+	must(store_user_accounts(w.s, &w.user_id, w.arena, &ids, &n, &w.err),
+	    &w);
+	ck_assert_uint_eq(n, 0);
+	ck_assert_int_eq(-1, store_user_find(w.s, w.email, &id, &w.err));
+	ck_assert_int_eq(-1, store_account_synced(w.s, &w.fence, 0, &w.err));
+}
+END_TEST
+
+START_TEST(live_accounts_are_listed)
+{
+	struct uuid *ids;
+	size_t i, n;
+	int found = 0;
+	bool changed;
+
+	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_LIVE, "",
+	    &changed, &w.err), &w);
+	must(store_live_ids(w.s, w.arena, &ids, &n, &w.err), &w);
+	for (i = 0; i < n; i++)
+		found += uuid_is_equal(&ids[i], &w.account_id);
+	ck_assert_int_eq(found, 1);
+}
+END_TEST
+
+/* --- folders ------------------------------------------------------------------------------ */
+
+START_TEST(folders_are_written_loaded_and_parked)
+{
+	struct folder_op ops[] = {
+		{ .kind = FOLDER_CREATE, .wire = "INBOX", .path = "INBOX",
+		    .delimiter = '.', .role = ROLE_INBOX,
+		    .is_selectable = true },
+		{ .kind = FOLDER_CREATE, .wire = "B&APY-se",
+		    .path = "B\xC3\xB6se", .is_selectable = false },
+	};
+	struct folder *f;
+	size_t n;
+
+	must(store_folders_write(w.s, &w.fence, ops, 2, &w.err), &w);
+	/* Again: the same rows. */
+	must(store_folders_write(w.s, &w.fence, ops, 2, &w.err), &w);
+	must(store_folders_load(w.s, &w.account_id, w.arena, &f, &n, &w.err),
+	    &w);
+	ck_assert_uint_eq(n, 2);
+	ck_assert_int_eq(f[0].id, ops[0].id);
+	ck_assert_int_eq(f[0].role, ROLE_INBOX);
+	ck_assert_int_eq(f[0].delimiter, '.');
+	ck_assert_int_eq(f[1].delimiter, 0);
+	ck_assert(!f[1].is_selectable);
+	ck_assert_str_eq(f[1].path, "B\xC3\xB6se");
+	must(store_folder_park(w.s, &w.fence, f[0].id, 1750000000,
+	    "NO: broken", &w.err), &w);
+	must(store_folder_distrust(w.s, &w.fence, f[0].id, "went backwards",
+	    &w.err), &w);
+	f = world_reload(&w, f[0].id);
+	ck_assert_int_eq(f->parked_until_secs, 1750000000);
+	ck_assert_str_eq(f->park_reason, "NO: broken");
+	ck_assert_uint_eq(f->park_failures, 1);
+	ck_assert_str_eq(f->no_condstore, "went backwards");
+	must(store_folder_unpark(w.s, &w.fence, f->id, &w.err), &w);
+	ck_assert_int_eq(0, world_reload(&w, f->id)->parked_until_secs);
+}
+END_TEST
+
+/* --- quarantine (R-SYNC-9) ------------------------------------------------------------------ */
+
+START_TEST(the_second_death_parks)
+{
+	struct folder *inbox = world_folder(&w, "INBOX");
+	struct risk risk = { .folder_id = inbox->id, .step = RISK_PARSE,
+		.uid_from = 5, .uid_to = 9 };
+	struct risk *risks;
+	size_t n;
+
+	must(store_risk_note(w.s, &w.account_id, &risk, "signal 11", 2,
+	    &w.err), &w);
+	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
+	    &w.err), &w);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(risks[0].attempts, 1);
+	ck_assert(!risks[0].is_parked);
+	must(store_risk_note(w.s, &w.account_id, &risk, "signal 11", 2,
+	    &w.err), &w);
+	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
+	    &w.err), &w);
+	ck_assert(risks[0].is_parked);
+	ck_assert_int_eq(risks[0].step, RISK_PARSE);
+	ck_assert_uint_eq(risks[0].uid_to, 9);
+	world_text(&w, "UPDATE quarantine SET state = 'skipped' "
+	    "WHERE account_id = %s", world_account(&w));
+	must(store_risk_note(w.s, &w.account_id, &risk, "signal 11", 2,
+	    &w.err), &w);
+	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
+	    &w.err), &w);
+	ck_assert(risks[0].is_skipped);
+	must(store_risk_clear(w.s, &w.fence, &risk, &w.err), &w);
+	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
+	    &w.err), &w);
+	ck_assert_uint_eq(n, 0);
+	/* Of a folder that is not there nothing is noted. */
+	risk.folder_id = -1;
+	must(store_risk_note(w.s, &w.account_id, &risk, "x", 2, &w.err), &w);
+	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
+	    &w.err), &w);
+	ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+/* --- jobs (R-JOB-2, R-JOB-3) ------------------------------------------------------------------- */
+
+static const char *
+job_state(const struct uuid *id)
+{
+	char text[UUID_TEXT_SIZE];
+
+	return world_text(&w, "SELECT state FROM jobs WHERE id = '%s'",
+	    uuid_format(id, text));
+}
+
+START_TEST(a_job_is_taken_once_and_done)
+{
+	struct uuid id, again;
+	struct job *job;
+
+	must(store_job_add(w.s, QUEUE_INTERACTIVE, "refresh_account_job",
+	    &w.account_id, "{\"a\": \"x'\\\"\"}", &id, &w.err), &w);
+	must(store_job_add(w.s, QUEUE_INTERACTIVE, "refresh_account_job",
+	    &w.account_id, NULL, &again, &w.err), &w);
+	ck_assert(uuid_is_equal(&id, &again));
+	must(store_job_take(w.s, &id, "one", 60, w.arena, &job, &w.err), &w);
+	ck_assert_str_eq(job->kind, "refresh_account_job");
+	ck_assert_str_eq(job->payload, "{\"a\": \"x'\\\"\"}");
+	ck_assert_int_eq(job->queue, QUEUE_INTERACTIVE);
+	ck_assert_uint_eq(job->attempts, 1);
+	ck_assert(uuid_is_equal(&job->account_id, &w.account_id));
+	ck_assert_int_eq(-1, store_job_take(w.s, &id, "two", 60, w.arena,
+	    &job, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_GONE);
+	/* Meanwhile another is queued, but has to wait. */
+	must(store_job_add(w.s, QUEUE_INTERACTIVE, "refresh_account_job",
+	    &w.account_id, NULL, &again, &w.err), &w);
+	ck_assert(!uuid_is_equal(&id, &again));
+	ck_assert_int_eq(-1, store_job_take(w.s, &again, "two", 60, w.arena,
+	    &job, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_GONE);
+	ck_assert_int_eq(-1, store_job_done(w.s, &id, "two", &w.err));
+	must(store_job_done(w.s, &id, "one", &w.err), &w);
+	ck_assert_str_eq(job_state(&id), "done");
+	must(store_job_take(w.s, &again, "two", 60, w.arena, &job, &w.err),
+	    &w);
+}
+END_TEST
+
+START_TEST(of_many_takers_one_gets_the_job)
+{
+	struct uuid id;
+	int i, status, winners = 0;
+
+	must(store_job_add(w.s, QUEUE_BULK, "later", &w.account_id, NULL, &id,
+	    &w.err), &w);
+	for (i = 0; i < 4; i++) {
+		struct job *job;
+		struct store *s;
+
+		if (fork() != 0)
+			continue;
+		if (store_open(&s, world_db(), "taker", &w.err) == -1)
+			_exit(2);
+		_exit(store_job_take(s, &id, "taker", 60, w.arena, &job,
+		    &w.err) == 0 ? 0 : w.err.kind == ERR_GONE ? 1 : 2);
+	}
+	for (i = 0; i < 4; i++) {
+		ck_assert_int_ne(-1, wait(&status));
+		ck_assert_int_ne(WEXITSTATUS(status), 2);
+		winners += WEXITSTATUS(status) == 0;
+	}
+	ck_assert_int_eq(winners, 1);
+}
+END_TEST
+
+START_TEST(a_failed_job_waits_or_dies)
+{
+	struct err net = { .kind = ERR_NETWORK, .text = "no route" };
+	struct err never = { .kind = ERR_PERMANENT, .text = "no such thing" };
+	int64_t now = clock_wall_secs();
+	struct uuid id;
+	struct job *job;
+	bool dead;
+
+	must(store_job_add(w.s, QUEUE_BULK, "x", &w.account_id, NULL, &id,
+	    &w.err), &w);
+	must(store_job_take(w.s, &id, "one", 60, w.arena, &job, &w.err), &w);
+	must(store_job_failed(w.s, &id, "one", &net, now + 3600, &dead,
+	    &w.err), &w);
+	ck_assert(!dead);
+	ck_assert_int_eq(-1, store_job_take(w.s, &id, "one", 60, w.arena,
+	    &job, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_GONE);
+	world_text(&w, "UPDATE jobs SET run_at = now() WHERE kind = 'x' "
+	    "AND account_id = %s", world_account(&w));
+	must(store_job_take(w.s, &id, "one", 60, w.arena, &job, &w.err), &w);
+	ck_assert_uint_eq(job->attempts, 2);
+	ck_assert_int_eq(-1, store_job_failed(w.s, &id, "two", &net, now,
+	    &dead, &w.err));
+	must(store_job_failed(w.s, &id, "one", &never, now, &dead, &w.err),
+	    &w);
+	ck_assert(dead);
+	ck_assert_str_eq(job_state(&id), "dead");
+}
+END_TEST
+
+static bool
+is_due(const struct uuid *id, int64_t rung_secs)
+{
+	struct due_job *due;
+	size_t i, n;
+	bool found = false;
+
+	must(store_jobs_due(w.s, 1000, rung_secs, w.arena, &due, &n, &w.err),
+	    &w);
+	for (i = 0; i < n; i++)
+		found = found || uuid_is_equal(&due[i].id, id);
+	return found;
+}
+
+START_TEST(what_outlived_its_lock_is_queued_again)
+{
+	struct uuid id;
+	struct job *job;
+
+	must(store_job_add(w.s, QUEUE_BULK, "x", &w.account_id, NULL, &id,
+	    &w.err), &w);
+	ck_assert(is_due(&id, 30));
+	ck_assert(!is_due(&id, 30)); /* has been rung for */
+	must(store_job_take(w.s, &id, "one", 60, w.arena, &job, &w.err), &w);
+	ck_assert(!is_due(&id, 0));
+	world_text(&w, "UPDATE jobs SET lock_until = now() - "
+	    "interval '1 second' WHERE kind = 'x' AND account_id = %s",
+	    world_account(&w));
+	ck_assert(is_due(&id, 0));
+	ck_assert_int_eq(-1, store_job_done(w.s, &id, "one", &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_GONE);
+	/* The last attempt of all. */
+	world_text(&w, "UPDATE jobs SET state = 'running', owner = 'one', "
+	    "lock_until = now() - interval '1 second', attempts = 20 "
+	    "WHERE kind = 'x' AND account_id = %s", world_account(&w));
+	ck_assert(!is_due(&id, 0));
+	ck_assert_str_eq(job_state(&id), "dead");
+}
+END_TEST
+
+START_TEST(refresh_queues_a_job)
+{
+	const char *id = world_text(&w, "SELECT refresh(%s)",
+	    world_account(&w));
+
+	ck_assert_str_eq("interactive|refresh_account_job", world_text(&w,
+	    "SELECT concat_ws('|', queue, kind) FROM jobs WHERE id = '%s'",
+	    id));
+}
+END_TEST
+
+/* --- blob rows ------------------------------------------------------------------------------------ */
+
+static int
+count_blob(void *arg, const struct blob_ref *ref)
+{
+	(void)ref;
+	++*(int *)arg;
+	return 0;
+}
+
+START_TEST(blobs_are_listed_and_moved)
+{
+	struct folder *inbox = world_folder(&w, "INBOX");
+	struct mail m = { .uid = 1 };
+	int64_t id = world_deliver(&w, inbox, &m);
+	const int32_t none[] = { 999 };
+	struct blob_ref ref, to, wrong;
+	struct segment_use *use;
+	int n = 0, before;
+	size_t n_use;
+	bool moved;
+
+	must(store_message_blob(w.s, id, &ref, &w.err), &w);
+	ck_assert_mem_eq(ref.digest, mail_blob(&w, &m).digest, DIGEST_SIZE);
+	ck_assert_int_eq(ref.segment, 7);
+	to = wrong = ref;
+	to.segment = 1000;
+	to.offset = 4;
+	wrong.offset = 12345;
+	must(store_blob_move(w.s, &wrong, &to, &moved, &w.err), &w);
+	ck_assert(!moved);
+	must(store_blob_move(w.s, &ref, &to, &moved, &w.err), &w);
+	ck_assert(moved);
+	must(store_message_blob(w.s, id, &ref, &w.err), &w);
+	ck_assert_int_eq(ref.segment, 1000);
+	must(store_blobs_each(w.s, NULL, 0, count_blob, &n, &w.err), &w);
+	ck_assert_int_ge(n, 1);
+	before = n;
+	must(store_blobs_each(w.s, none, 1, count_blob, &n, &w.err), &w);
+	ck_assert_int_eq(n, before);
+	must(store_segments(w.s, w.arena, &use, &n_use, &w.err), &w);
+	ck_assert_uint_ge(n_use, 1);
+	ck_assert_int_eq(-1, store_message_blob(w.s, -1, &ref, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_GONE);
+}
+END_TEST
+
+START_TEST(a_file_of_its_own_is_reported_dead)
+{
+	struct folder *inbox = world_folder(&w, "INBOX");
+	struct mail m = { .uid = 1 };
+	struct place place = mail_place(&m);
+	struct blob_ref blob = mail_blob(&w, &m);
+	struct content c = { .snippet = "" };
+	uint8_t (*digests)[DIGEST_SIZE];
+	const uint32_t gone[] = { 1 };
+	size_t n;
+	bool more;
+
+	blob.segment = 0;
+	batch_add(w.batch, &place, &blob, &c);
+	world_commit(&w, inbox);
+	world_apply(&w, inbox, NULL, 0, gone, 1);
+	world_text(&w, "UPDATE message_state SET deleted_at = now() - "
+	    "interval '31 days' WHERE account_id = %s", world_account(&w));
+	do
+		must(store_purge(w.s, 100, &more, &w.err), &w);
+	while (more);
+	must(store_blob_files_dead(w.s, 0, 10, w.arena, &digests, &n, &w.err),
+	    &w);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_mem_eq(digests[0], blob.digest, DIGEST_SIZE);
+	must(store_blob_file_forget(w.s, digests[0], &w.err), &w);
+	must(store_blob_files_dead(w.s, 0, 10, w.arena, &digests, &n, &w.err),
+	    &w);
+	ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+/* --- tables for people ----------------------------------------------------------------------------- */
+
+START_TEST(a_query_gives_names_texts_and_nulls)
+{
+	const char *params[] = { "5", NULL, "x'y" };
+	struct store_rows *rows;
+
+	must(store_query(w.s, w.arena, "SELECT i AS number, $2::text AS nil, "
+	    "$3::text AS word FROM generate_series(1, $1::int) i", params, 3,
+	    &rows, &w.err), &w);
+	ck_assert_uint_eq(rows->n_columns, 3);
+	ck_assert_uint_eq(rows->n_rows, 5);
+	ck_assert_str_eq(rows->columns[1], "nil");
+	ck_assert_str_eq(rows->cells[4 * 3], "5");
+	ck_assert_ptr_null(rows->cells[1]);
+	ck_assert_str_eq(rows->cells[2], "x'y");
+	ck_assert_int_eq(-1, store_query(w.s, w.arena, "SELECT 1/0", NULL, 0,
+	    &rows, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_DATABASE);
+	ck_assert_int_eq(1, world_int(&w, "SELECT 1"));
+}
+END_TEST
+
+static Suite *
+make_suite(void)
+{
+	Suite *suite = suite_create("store");
+	TCase *t = tcase_create("store");
+
+	tcase_add_checked_fixture(t, open_world, close_world);
+	tcase_set_timeout(t, 120);
+	tcase_add_test(t, migrate_twice_is_migrate_once);
+	tcase_add_test(t, migrations_at_the_same_time_do_it_once);
+	tcase_add_test(t, a_newer_database_is_left_alone);
+	tcase_add_test(t, a_step_that_fails_leaves_nothing);
+	tcase_add_test(t, no_server_is_a_database_error);
+	tcase_add_test(t, a_superseded_owner_writes_nothing);
+	tcase_add_loop_test(t, every_way_out_of_live_raises_the_fence, 0, 4);
+	tcase_add_test(t, a_predecessor_stopped_in_mid_pipeline_is_ended);
+	tcase_add_test(t, an_account_can_be_disabled_though_its_owner_is_stuck);
+	tcase_add_test(t, an_account_is_found_and_loaded);
+	tcase_add_test(t, an_address_of_two_accounts_is_ambiguous);
+	tcase_add_test(t, an_account_is_added_with_fence_and_job);
+	tcase_add_test(t, refusals_in_a_row_end_in_error);
+	tcase_add_test(t, enable_goes_on_where_it_was);
+	tcase_add_test(t, settings_change_and_users_go);
+	tcase_add_test(t, live_accounts_are_listed);
+	tcase_add_test(t, folders_are_written_loaded_and_parked);
+	tcase_add_test(t, the_second_death_parks);
+	tcase_add_test(t, a_job_is_taken_once_and_done);
+	tcase_add_test(t, of_many_takers_one_gets_the_job);
+	tcase_add_test(t, a_failed_job_waits_or_dies);
+	tcase_add_test(t, what_outlived_its_lock_is_queued_again);
+	tcase_add_test(t, refresh_queues_a_job);
+	tcase_add_test(t, blobs_are_listed_and_moved);
+	tcase_add_test(t, a_file_of_its_own_is_reported_dead);
+	tcase_add_test(t, a_query_gives_names_texts_and_nulls);
+	suite_add_tcase(suite, t);
+	return suite;
+}
+
+int
+main(void)
+{
+	struct err err = ERR_INIT;
+	struct store *s;
+	SRunner *runner;
+	int version, failed;
+
+	if (store_open(&s, world_db(), "test", &err) == -1 ||
+	    store_migrate(s, SCHEMA_DIR, NULL, NULL, &version, &err) == -1) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	store_close(&s);
+	runner = srunner_create(make_suite());
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
