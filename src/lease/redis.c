@@ -402,6 +402,7 @@ on_connect(const redisAsyncContext *ac, int status)
 	}
 	/* Not for a unix socket: it fails and hiredis gives the context up. */
 	if (redis->ac->c.connection_type == REDIS_CONN_TCP)
+		if (redis->ac->c.connection_type == REDIS_CONN_TCP)
 		redisEnableKeepAlive(&redis->ac->c);
 	greet(redis);
 }

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 
 const char *
-account_state_name(enum account_state state)
+ownership_name(enum account_state state)
 {
 	static const char *const names[] = {
 		[ACCOUNT_TAKING] = "taking over",

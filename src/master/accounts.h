@@ -19,7 +19,7 @@
 struct hints;
 
 enum account_state { ACCOUNT_TAKING, ACCOUNT_OWNED, ACCOUNT_LEAVING };
-const char *account_state_name(enum account_state state);
+const char *ownership_name(enum account_state state);
 
 struct account {
 	struct uuid id, user_id;

@@ -297,13 +297,13 @@ run_explain(struct master *m, json_t *request, struct account *account,
 	(void)request, (void)err;
 	left = keeper_lease_left(m->keeper, &account->id);
 	set_id(reply, "account_id", &account->id);
-	set_str(reply, "state", account_state_name(account->state));
+	set_str(reply, "state", ownership_name(account->state));
 	set_str(reply, "owner", m->worker_id);
 	set_num(reply, "lease_left_s", left / 1000);
 	set_num(reply, "epoch", account->epoch);
 	say(chain, "account   %s", account->email);
 	say(chain, "owner     this worker, %s: %s",
-	    account_state_name(account->state), m->worker_id);
+	    ownership_name(account->state), m->worker_id);
 	say(chain, "lease     %lld s left, epoch %lld",
 	    (long long)left / 1000, (long long)account->epoch);
 	if (account->state == ACCOUNT_OWNED) {
@@ -645,7 +645,7 @@ dump_accounts(const struct master *m)
 		log_info(&account->log, "dump: state=%s epoch=%lld "
 		    "lease_left_ms=%lld hot=%d pool=%d failures=%u "
 		    "next_ms=%lld rule=\"%s\"",
-		    account_state_name(account->state),
+		    ownership_name(account->state),
 		    (long long)account->epoch,
 		    (long long)(account->deadline_boot_msecs -
 			clock_boot_msecs()),

@@ -1,0 +1,758 @@
+/*
+ * test_master.c - the supervisor with children that misbehave on purpose.
+ */
+#include "stage.h"
+
+#include "base/xmem.h"
+
+#include <bsd/string.h>
+#include <check.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char *
+id_of(unsigned i)
+{
+	static char text[UUID_TEXT_SIZE];
+
+	return uuid_format(&script->accounts[i], text);
+}
+
+static bool
+is_alive(pid_t pid)
+{
+	return kill(pid, 0) == 0;
+}
+
+/* --- ownership ----------------------------------------------------------------------- */
+
+START_TEST(live_account_is_claimed_and_idles)
+{
+	struct player *p = player_start("sync", NULL);
+
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	ck_assert_int_eq(player_status(p, "owned"), 1);
+	ck_assert_int_eq(player_status(p, "hot"), 1);
+	ck_assert_str_eq(redis_say("SCARD test:sync:live"), "1");
+	ck_assert_ptr_nonnull(strchr(redis_say("GET test:sync:lease:%s",
+	    id_of(0)), ':'));
+	ck_assert_str_eq(redis_say("GET test:sync:tier:%s", id_of(0)), "hot");
+	WAIT_FOR(script->polls > 0);
+	WAIT_FOR(redis_say("ZCARD test:sync:workers")[0] == '1');
+}
+END_TEST
+
+/* R-LEASE-5 */
+START_TEST(stolen_lease_kills_the_children)
+{
+	struct player *p = player_start("sync", NULL);
+	pid_t hot;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	redis_say("SET test:sync:lease:%s thief EX 60", id_of(0));
+	WAIT_FOR(!is_alive(hot));
+	ck_assert_int_eq(player_status(p, "owned"), 0);
+	ck_assert_int_eq(player_status(p, "fenced"), 1);
+	ck_assert_int_eq(player_status(p, "leases_lost"), 1);
+	ck_assert_str_eq(redis_say("GET test:sync:lease:%s", id_of(0)),
+	    "thief");
+}
+END_TEST
+
+/* R-LEASE-11 */
+START_TEST(hung_redis_ends_the_children_in_time_and_heals)
+{
+	struct player *p = player_start("sync", NULL);
+	unsigned before;
+	pid_t hot;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	kill(stage_redis_pid(), SIGSTOP);
+	WAIT_FOR(!is_alive(hot));
+	ck_assert_int_eq(player_status(p, "owned"), 0);
+	ck_assert_int_eq(player_status(p, "fenced"), 0);
+	before = script->takeovers;
+	kill(stage_redis_pid(), SIGCONT);
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	ck_assert_uint_gt(script->takeovers, before);
+}
+END_TEST
+
+START_TEST(short_outage_of_redis_disturbs_nothing)
+{
+	struct player *p = player_start("sync", NULL);
+	pid_t hot;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	kill(stage_redis_pid(), SIGSTOP);
+	WAIT_FOR(player_ask(p, "{\"cmd\":\"status\"}") != NULL);
+	kill(stage_redis_pid(), SIGCONT);
+	WAIT_FOR(player_status(p, "polls") > 1);
+	ck_assert_int_eq(player_child(p, "hot", "idle"), hot);
+	ck_assert_int_eq(player_status(p, "leases_lost"), 0);
+}
+END_TEST
+
+START_TEST(restarted_empty_redis_heals_by_itself)
+{
+	struct player *p = player_start("sync", NULL);
+
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	stage_restart_redis();
+	WAIT_FOR(player_status(p, "leases_lost") > 0);
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	ck_assert_str_eq(redis_say("SCARD test:sync:live"), "1");
+}
+END_TEST
+
+/* R-OPS-2 */
+START_TEST(sigterm_releases_the_leases)
+{
+	struct player *p = player_start("sync", NULL);
+	pid_t hot;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	kill(player_pid(p), SIGTERM);
+	ck_assert_int_eq(player_wait(p, 5000), 0);
+	ck_assert(!is_alive(hot));
+	ck_assert_str_eq(redis_say("EXISTS test:sync:lease:%s", id_of(0)),
+	    "0");
+	ck_assert_str_eq(redis_say("ZCARD test:sync:workers"), "0");
+}
+END_TEST
+
+START_TEST(sigterm_ends_in_time_when_a_child_does_not)
+{
+	struct player *p;
+	pid_t hot;
+
+	script->hot = ACT_HANG;
+	p = player_start("sync", NULL);
+	WAIT_FOR((hot = player_child(p, "hot", NULL)) != 0);
+	kill(player_pid(p), SIGTERM);
+	ck_assert_int_eq(player_wait(p, 6000), 0);
+	ck_assert(!is_alive(hot));
+	ck_assert_str_eq(redis_say("EXISTS test:sync:lease:%s", id_of(0)),
+	    "0");
+}
+END_TEST
+
+/* R-LEASE-10: without waiting for the lease to expire. */
+START_TEST(new_master_inherits_from_a_dead_one_of_this_host)
+{
+	static const char *const slow[] = { "lease_ttl=600", "lease_renew=200",
+		NULL };
+	struct player *p = player_start("sync", slow);
+
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	player_kill(p);
+	p = player_start("sync", slow);
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+}
+END_TEST
+
+START_TEST(two_workers_share_and_the_survivor_takes_all)
+{
+	struct player *a, *b;
+
+	script->n_accounts = 20;
+	a = player_start("sync", NULL);
+	b = player_start("sync", NULL);
+	WAIT_FOR(player_status(a, "owned") + player_status(b, "owned") == 20);
+	WAIT_FOR(player_status(a, "owned") <= 17 &&
+	    player_status(b, "owned") <= 17);
+	ck_assert_int_eq(player_status(a, "fenced") +
+	    player_status(b, "fenced"), 0);
+	kill(player_pid(a), SIGTERM);
+	ck_assert_int_eq(player_wait(a, 5000), 0);
+	WAIT_FOR(player_status(b, "owned") == 20);
+	ck_assert_int_eq(player_status(b, "fenced"), 0);
+}
+END_TEST
+
+/* --- lifecycle ------------------------------------------------------------------------ */
+
+static void
+publish_state(unsigned i, const char *state)
+{
+	char channel[] = "test:events:account.state_changed";
+	json_t *json = json_pack("{s:s, s:i, s:{s:s, s:s, s:s}}", "event",
+	    "account.state_changed", "ts", 1, "payload", "account_id",
+	    id_of(i), "state", state, "reason", "test");
+	char *text = json_dumps(json, JSON_COMPACT);
+
+	/* The command line splits at blanks; compact JSON has none. */
+	redis_say("PUBLISH %s %s", channel, text);
+	free(text);
+	json_decref(json);
+}
+
+/* R-LIFE-2 */
+START_TEST(disabled_account_is_released_and_enabled_one_claimed)
+{
+	static const char *const slow[] = { "claim_interval=3600",
+		"reconcile_interval=3600", NULL };
+	struct player *p = player_start("sync", slow);
+	pid_t hot;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	script->is_live[0] = false;
+	publish_state(0, "disabled");
+	WAIT_FOR(!is_alive(hot));
+	WAIT_FOR(redis_say("EXISTS test:sync:lease:%s", id_of(0))[0] == '0');
+	ck_assert_str_eq(redis_say("SCARD test:sync:live"), "0");
+	script->is_live[0] = true;
+	publish_state(0, "live");
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+}
+END_TEST
+
+START_TEST(account_found_not_live_is_let_go)
+{
+	struct player *p;
+
+	script->pool = ACT_LEFT_LIVE;
+	p = player_start("sync", NULL);
+	WAIT_FOR(script->polls > 0);
+	script->is_live[0] = false;
+	WAIT_FOR(player_status(p, "owned") == 0);
+	WAIT_FOR(redis_say("SCARD test:sync:live")[0] == '0');
+	ck_assert_int_eq(player_status(p, "fenced"), 0);
+}
+END_TEST
+
+/* R-TIER-3 */
+START_TEST(active_user_makes_the_account_hot)
+{
+	struct player *p;
+	char user[UUID_TEXT_SIZE];
+
+	script->last_mail_secs = 0;
+	p = player_start("sync", NULL);
+	WAIT_FOR(player_status(p, "cold") == 1);
+	uuid_format(&script->users[0], user);
+	redis_say("SET test:sess:active:%s 1 EX 3", user);
+	redis_say("PUBLISH test:events:user.active {\"event\":"
+	    "\"user.active\",\"ts\":1,\"payload\":{\"user_id\":\"%s\"}}",
+	    user);
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	/* and not for ever */
+	WAIT_FOR(player_status(p, "warm") == 1 &&
+	    player_child(p, "hot", NULL) == 0);
+}
+END_TEST
+
+START_TEST(pinned_tier_holds_and_is_inherited)
+{
+	struct player *p = player_start("sync", NULL);
+	char line[128];
+
+	WAIT_FOR(player_status(p, "hot") == 1);
+	snprintf(line, sizeof(line),
+	    "{\"cmd\":\"tier\",\"account\":\"%s\",\"tier\":\"cold\"}",
+	    id_of(0));
+	json_decref(player_ask(p, line));
+	WAIT_FOR(player_status(p, "cold") == 1 &&
+	    player_child(p, "hot", NULL) == 0);
+	kill(player_pid(p), SIGTERM);
+	ck_assert_int_eq(player_wait(p, 5000), 0);
+	p = player_start("sync", NULL);
+	WAIT_FOR(player_status(p, "cold") == 1);
+	ck_assert_int_eq(player_child(p, "hot", NULL), 0);
+}
+END_TEST
+
+/* --- children ---------------------------------------------------------------------------- */
+
+static void
+hot_child_backs_off(enum act act)
+{
+	struct player *p;
+	int64_t until;
+
+	script->hot = act;
+	p = player_start("sync", NULL);
+	WAIT_FOR(script->hots >= 2);
+	/* 1 s, 2 s, ...: in two more seconds there cannot be many */
+	until = stage_now() + 2000;
+	WAIT_FOR(stage_now() > until);
+	ck_assert_uint_le(script->hots, 5);
+	ck_assert_int_gt(player_status(p, "pid"), 0);
+	/* polls go on meanwhile */
+	WAIT_FOR(script->polls > 0);
+	script->hot = ACT_WELL;
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+}
+
+START_TEST(hot_child_that_ends_at_once_backs_off)
+{
+	hot_child_backs_off(ACT_EXIT_DONE);
+}
+END_TEST
+
+START_TEST(hot_child_that_dies_backs_off)
+{
+	hot_child_backs_off(ACT_SEGV);
+	WAIT_FOR(script->risks >= 2);
+}
+END_TEST
+
+START_TEST(hot_child_that_talks_of_others_is_ended)
+{
+	hot_child_backs_off(ACT_NONSENSE);
+}
+END_TEST
+
+START_TEST(hot_child_that_sends_garbage_is_ended)
+{
+	hot_child_backs_off(ACT_GARBAGE);
+}
+END_TEST
+
+START_TEST(hot_child_that_closes_its_channel_is_ended)
+{
+	hot_child_backs_off(ACT_CLOSE);
+}
+END_TEST
+
+START_TEST(hot_child_that_wants_everything_is_ended)
+{
+	hot_child_backs_off(ACT_GREEDY);
+}
+END_TEST
+
+START_TEST(pool_child_that_dies_is_replaced)
+{
+	struct player *p;
+
+	script->pool = ACT_SEGV;
+	p = player_start("sync", NULL);
+	WAIT_FOR(script->polls >= 2);
+	WAIT_FOR(script->risks >= 2);
+	script->pool = ACT_WELL;
+	WAIT_FOR(player_status(p, "polls") > 0);
+	ck_assert_int_ge(player_status(p, "child_deaths"), 2);
+}
+END_TEST
+
+/* R-LIFE-6 */
+START_TEST(refused_login_is_not_tried_in_a_loop)
+{
+	static const char *const quick[] = { "auth_pause=1", NULL };
+	struct player *p;
+	int64_t until;
+
+	script->pool = ACT_AUTH;
+	script->last_mail_secs = 0; /* cold: no hot child logs in */
+	p = player_start("sync", quick);
+	WAIT_FOR(script->polls >= 2);
+	until = stage_now() + 4000;
+	WAIT_FOR(stage_now() > until);
+	ck_assert_uint_eq(script->polls, 2);
+	ck_assert_int_eq(player_status(p, "owned"), 1);
+}
+END_TEST
+
+START_TEST(clerk_that_dies_is_asked_again)
+{
+	struct player *p;
+
+	script->clerk = ACT_SEGV;
+	p = player_start("sync", NULL);
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	script->clerk = ACT_GARBAGE;
+	WAIT_FOR(script->clerk == ACT_WELL);
+	WAIT_FOR(player_child(p, "clerk", "ready") != 0);
+}
+END_TEST
+
+START_TEST(without_postgres_nothing_is_claimed)
+{
+	struct player *p;
+
+	script->is_database_away = true;
+	redis_say("SADD test:sync:live %s", id_of(0));
+	p = player_start("sync", NULL);
+	WAIT_FOR(strstr(redis_say("EXISTS test:sync:lease:%s", id_of(0)),
+	    "0") != NULL && script->takeovers == 0);
+	script->is_database_away = false;
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+}
+END_TEST
+
+START_TEST(reload_keeps_the_connection)
+{
+	struct player *p = player_start("sync", NULL);
+	pid_t hot, clerk;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	WAIT_FOR((clerk = player_child(p, "clerk", NULL)) != 0);
+	kill(player_pid(p), SIGHUP);
+	WAIT_FOR(!is_alive(clerk));
+	kill(player_pid(p), SIGUSR1);
+	kill(player_pid(p), SIGUSR2);
+	WAIT_FOR(player_status(p, "polls") > 2);
+	ck_assert_int_eq(player_child(p, "hot", "idle"), hot);
+}
+END_TEST
+
+START_TEST(hot_budget_and_host_cap_bound_idle)
+{
+	static const char *const settings[] = { "hot_budget_per_worker=4",
+		NULL };
+	struct player *p;
+
+	script->n_accounts = 10;
+	p = player_start("sync", settings);
+	WAIT_FOR(player_status(p, "hot") == 4 &&
+	    player_status(p, "warm") == 6);
+	WAIT_FOR(script->polls >= 10);
+	ck_assert_uint_eq(script->hots, 4);
+}
+END_TEST
+
+START_TEST(host_cap_leaves_room_for_polls)
+{
+	static const char *const settings[] = { "per_host_conn_cap=5", NULL };
+	struct player *p;
+
+	script->n_accounts = 10;
+	p = player_start("sync", settings);
+	WAIT_FOR(player_status(p, "hot") == 10);
+	WAIT_FOR(script->hots == 4 && script->polls >= 20);
+	ck_assert_uint_eq(script->hots, 4);
+}
+END_TEST
+
+/* --- jobs ----------------------------------------------------------------------------------- */
+
+static void
+ring(const char *queue, unsigned n)
+{
+	char text[UUID_TEXT_SIZE];
+	struct uuid id;
+
+	while (n-- > 0) {
+		uuid_generate(&id);
+		redis_say("LPUSH test:jobs:%s %s", queue,
+		    uuid_format(&id, text));
+	}
+}
+
+START_TEST(jobs_are_run_within_their_cap)
+{
+	struct player *p = player_start("jobs", NULL);
+
+	ring("bulk", 10);
+	WAIT_FOR(player_status(p, "jobs_done") == 10);
+	ck_assert_uint_eq(script->jobs_most, 2);
+	script->jobs_most = 0;
+	ring("interactive", 60);
+	WAIT_FOR(player_status(p, "jobs_done") == 70);
+	ck_assert_uint_le(script->jobs_most, 20);
+	ck_assert_uint_ge(script->jobs_most, 5);
+	WAIT_FOR(redis_say("ZCARD test:jobs:workers")[0] == '1');
+}
+END_TEST
+
+START_TEST(hanging_job_is_killed_and_the_next_runs)
+{
+	static const char *const quick[] = { "interactive_timeout=1", NULL };
+	struct player *p = player_start("jobs", quick);
+
+	script->job = ACT_HANG;
+	ring("interactive", 1);
+	WAIT_FOR(script->jobs == 1);
+	script->job = ACT_WELL;
+	WAIT_FOR(player_status(p, "jobs_failed") == 1);
+	ring("interactive", 1);
+	WAIT_FOR(player_status(p, "jobs_done") == 1);
+}
+END_TEST
+
+START_TEST(job_child_that_dies_costs_its_job_only)
+{
+	struct player *p = player_start("jobs", NULL);
+
+	script->job = ACT_SEGV;
+	ring("interactive", 3);
+	WAIT_FOR(player_status(p, "jobs_failed") == 3);
+	WAIT_FOR(script->risks == 3);
+	script->job = ACT_WELL;
+	ring("interactive", 1);
+	WAIT_FOR(player_status(p, "jobs_done") == 1);
+}
+END_TEST
+
+START_TEST(sweep_finds_due_jobs_with_and_without_redis)
+{
+	struct player *p = player_start("jobs", NULL);
+
+	uuid_generate(&script->due[0]);
+	script->n_due = 1;
+	WAIT_FOR(player_status(p, "jobs_done") == 1);
+	kill(stage_redis_pid(), SIGSTOP);
+	for (;;) {
+		json_t *reply = player_ask(p, "{\"cmd\":\"status\"}");
+		bool is_away = strcmp(json_string_value(json_object_get(reply,
+		    "redis")), "away") == 0;
+
+		json_decref(reply);
+		if (is_away)
+			break;
+		stage_pause();
+	}
+	uuid_generate(&script->due[0]);
+	script->n_due = 1;
+	WAIT_FOR(player_status(p, "jobs_done") == 2);
+	kill(stage_redis_pid(), SIGCONT);
+}
+END_TEST
+
+START_TEST(what_is_no_job_id_is_dropped)
+{
+	struct player *p = player_start("jobs", NULL);
+
+	redis_say("LPUSH test:jobs:interactive nonsense");
+	ring("interactive", 1);
+	WAIT_FOR(player_status(p, "jobs_done") == 1);
+	redis_say("SET test:jobs:bulk wrong-type");
+	ring("interactive", 1);
+	WAIT_FOR(player_status(p, "jobs_done") == 2);
+}
+END_TEST
+
+START_TEST(jobs_master_stops_in_time)
+{
+	struct player *p = player_start("jobs", NULL);
+
+	script->job = ACT_HANG;
+	ring("interactive", 1);
+	WAIT_FOR(script->jobs == 1);
+	kill(player_pid(p), SIGTERM);
+	ck_assert_int_eq(player_wait(p, 6000), 0);
+	ck_assert_str_eq(redis_say("ZCARD test:jobs:workers"), "0");
+}
+END_TEST
+
+/* --- control socket ------------------------------------------------------------------------- */
+
+static int
+connect_to(const struct player *p)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	strlcpy(addr.sun_path, player_socket(p), sizeof(addr.sun_path));
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, sizeof(addr)),
+	    0);
+	return fd;
+}
+
+START_TEST(nonsense_on_the_control_socket_is_answered)
+{
+	static const char *const lines[] = {
+		"{", "[]", "null", "7", "\"status\"", "{\"cmd\":7}",
+		"{\"cmd\":\"no-such\"}", "{\"cmd\":\"explain\"}",
+		"{\"cmd\":\"explain\",\"account\":\"x\"}",
+		"{\"cmd\":\"tier\",\"account\":7}",
+		"{\"cmd\":\"log\",\"level\":\"loud\"}", "\xFF\xFE",
+		"{\"cmd\":\"status\",\"cmd\":\"stop\"}",
+	};
+	struct player *p = player_start("sync", NULL);
+	size_t i;
+
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		json_t *reply = player_ask(p, lines[i]);
+
+		ck_assert_msg(json_is_false(json_object_get(reply, "ok")) &&
+		    json_is_string(json_object_get(reply, "error")),
+		    "line %zu", i);
+		json_decref(reply);
+	}
+	ck_assert_int_gt(player_status(p, "pid"), 0);
+}
+END_TEST
+
+START_TEST(endless_line_is_cut_off)
+{
+	struct player *p = player_start("sync", NULL);
+	int fd = connect_to(p);
+	char block[4096];
+	size_t sent = 0;
+	ssize_t n;
+
+	memset(block, 'x', sizeof(block));
+	while ((n = send(fd, block, sizeof(block), MSG_NOSIGNAL)) > 0) {
+		sent += (size_t)n;
+		ck_assert_uint_lt(sent, 64 << 20);
+	}
+	close(fd);
+	ck_assert_int_gt(player_status(p, "pid"), 0);
+}
+END_TEST
+
+START_TEST(many_clients_do_not_lock_others_out_for_ever)
+{
+	struct player *p = player_start("sync", NULL);
+	int fds[100];
+	size_t i;
+
+	for (i = 0; i < 100; i++)
+		fds[i] = connect_to(p);
+	for (i = 0; i < 100; i++)
+		close(fds[i]);
+	WAIT_FOR(player_status(p, "pid") > 0);
+}
+END_TEST
+
+START_TEST(client_that_does_not_read_holds_nobody_up)
+{
+	struct player *p = player_start("sync", NULL);
+	int fd = connect_to(p);
+	static const char line[] = "{\"cmd\":\"metrics\"}\n";
+	struct timeval tv = { 0, 100000 };
+	int i;
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	for (i = 0; i < 5000; i++)
+		if (send(fd, line, sizeof(line) - 1, MSG_NOSIGNAL) <= 0)
+			break;
+	ck_assert_int_gt(player_status(p, "pid"), 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(explain_tells_the_whole_story)
+{
+	struct player *p = player_start("sync", NULL);
+	json_t *reply;
+	char line[100];
+
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	snprintf(line, sizeof(line),
+	    "{\"cmd\":\"explain\",\"account\":\"%s\"}", id_of(0));
+	reply = player_ask(p, line);
+	ck_assert(json_is_true(json_object_get(reply, "ok")));
+	ck_assert_str_eq(json_string_value(json_object_get(reply, "tier")),
+	    "hot");
+	ck_assert_uint_ge(json_array_size(json_object_get(reply, "chain")),
+	    6);
+	ck_assert_int_gt(json_integer_value(json_object_get(reply, "epoch")),
+	    0);
+	json_decref(reply);
+	/* also by address */
+	reply = player_ask(p,
+	    "{\"cmd\":\"explain\",\"account\":\"A0@example.org\"}");
+	ck_assert(json_is_true(json_object_get(reply, "ok")));
+	json_decref(reply);
+}
+END_TEST
+
+START_TEST(release_and_drain_let_go)
+{
+	struct player *p;
+	char line[100];
+
+	script->n_accounts = 3;
+	p = player_start("sync", NULL);
+	WAIT_FOR(player_status(p, "owned") == 3);
+	snprintf(line, sizeof(line),
+	    "{\"cmd\":\"release\",\"account\":\"%s\"}", id_of(0));
+	json_decref(player_ask(p, line));
+	WAIT_FOR(redis_say("EXISTS test:sync:lease:%s", id_of(0))[0] == '0');
+	json_decref(player_ask(p, "{\"cmd\":\"drain\"}"));
+	WAIT_FOR(player_status(p, "owned") == 0);
+	json_decref(player_ask(p, "{\"cmd\":\"stop\"}"));
+	ck_assert_int_eq(player_wait(p, 5000), 0);
+}
+END_TEST
+
+START_TEST(second_master_on_the_socket_is_refused)
+{
+	struct player *p = player_start("sync", NULL);
+	char setting[160];
+	const char *settings[] = { setting, NULL };
+	struct player *other;
+
+	snprintf(setting, sizeof(setting), "control_socket=%s",
+	    player_socket(p));
+	other = player_start_unheard("sync", settings);
+	ck_assert_int_eq(player_wait(other, 5000), 78);
+	ck_assert_int_gt(player_status(p, "pid"), 0);
+}
+END_TEST
+
+#define ADD(test) tcase_add_test(tc, test)
+
+static TCase *
+part(Suite *suite, const char *name)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_add_checked_fixture(tc, stage_setup, stage_teardown);
+	tcase_set_timeout(tc, 60);
+	suite_add_tcase(suite, tc);
+	return tc;
+}
+
+int
+main(void)
+{
+	Suite *suite = suite_create("master");
+	SRunner *runner;
+	TCase *tc;
+	int failed;
+
+	tc = part(suite, "ownership");
+	ADD(live_account_is_claimed_and_idles);
+	ADD(stolen_lease_kills_the_children);
+	ADD(hung_redis_ends_the_children_in_time_and_heals);
+	ADD(short_outage_of_redis_disturbs_nothing);
+	ADD(restarted_empty_redis_heals_by_itself);
+	ADD(sigterm_releases_the_leases);
+	ADD(sigterm_ends_in_time_when_a_child_does_not);
+	ADD(new_master_inherits_from_a_dead_one_of_this_host);
+	ADD(two_workers_share_and_the_survivor_takes_all);
+	tc = part(suite, "lifecycle");
+	ADD(disabled_account_is_released_and_enabled_one_claimed);
+	ADD(account_found_not_live_is_let_go);
+	ADD(active_user_makes_the_account_hot);
+	ADD(pinned_tier_holds_and_is_inherited);
+	tc = part(suite, "children");
+	ADD(hot_child_that_ends_at_once_backs_off);
+	ADD(hot_child_that_dies_backs_off);
+	ADD(hot_child_that_talks_of_others_is_ended);
+	ADD(hot_child_that_sends_garbage_is_ended);
+	ADD(hot_child_that_closes_its_channel_is_ended);
+	ADD(hot_child_that_wants_everything_is_ended);
+	ADD(pool_child_that_dies_is_replaced);
+	ADD(refused_login_is_not_tried_in_a_loop);
+	ADD(clerk_that_dies_is_asked_again);
+	ADD(without_postgres_nothing_is_claimed);
+	ADD(reload_keeps_the_connection);
+	ADD(hot_budget_and_host_cap_bound_idle);
+	ADD(host_cap_leaves_room_for_polls);
+	tc = part(suite, "jobs");
+	ADD(jobs_are_run_within_their_cap);
+	ADD(hanging_job_is_killed_and_the_next_runs);
+	ADD(job_child_that_dies_costs_its_job_only);
+	ADD(sweep_finds_due_jobs_with_and_without_redis);
+	ADD(what_is_no_job_id_is_dropped);
+	ADD(jobs_master_stops_in_time);
+	tc = part(suite, "control");
+	ADD(nonsense_on_the_control_socket_is_answered);
+	ADD(endless_line_is_cut_off);
+	ADD(many_clients_do_not_lock_others_out_for_ever);
+	ADD(client_that_does_not_read_holds_nobody_up);
+	ADD(explain_tells_the_whole_story);
+	ADD(release_and_drain_let_go);
+	ADD(second_master_on_the_socket_is_refused);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
