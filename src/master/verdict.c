@@ -205,20 +205,32 @@ was_our_wish(const struct child *child)
 	    strcmp(child->why, "does not read its channel") != 0;
 }
 
+/* "signal 11"; "signal 9 (nonsense: ...)". */
+static const char *
+describe_end(const struct child *child, char *out, size_t size)
+{
+	char how[64];
+
+	child_exit_describe(child->wait_status, how, sizeof(how));
+	if (child->why[0] == '\0' || WIFEXITED(child->wait_status))
+		snprintf(out, size, "%s", how);
+	else
+		snprintf(out, size, "%s (%s)", how, child->why);
+	return out;
+}
+
 void
 verdict_risk(struct master *m, struct child *child)
 {
 	struct msg_risk risk = { .step = 0 };
 	struct slot_note note;
-	char how[64], text[UUID_TEXT_SIZE];
+	char how[160], text[UUID_TEXT_SIZE];
 
 	if (was_our_wish(child) || !end_of(child->wait_status)->is_death)
 		return;
 	m->counters.child_deaths++;
 	slot_read_note(child->slot, &note);
-	child_exit_describe(child->wait_status, how, sizeof(how));
-	if (child->was_hung)
-		strlcpy(how, "hung", sizeof(how));
+	describe_end(child, how, sizeof(how));
 	log_error(NULL, "child died kind=%s pid=%d account_id=%s step=%u "
 	    "folder_id=%lld uids=%u:%u activity=\"%s\": %s",
 	    child_kind_name(child->kind), (int)child->pid,
@@ -260,7 +272,7 @@ static void
 blame(struct master *m, struct account *account, struct child *child)
 {
 	const struct end *end = end_of(child->wait_status);
-	char how[64], text[MSG_TEXT_SIZE];
+	char how[160], text[MSG_TEXT_SIZE];
 
 	if (was_our_wish(child))
 		return;
@@ -276,8 +288,8 @@ blame(struct master *m, struct account *account, struct child *child)
 	    (child->kind == KIND_HOT && end->blame == BLAME_EARLY))
 		return;
 	snprintf(text, sizeof(text), "%s child ended: %s",
-	    child_kind_name(child->kind), child->was_hung ? "hung" :
-	    child_exit_describe(child->wait_status, how, sizeof(how)));
+	    child_kind_name(child->kind), describe_end(child, how,
+	    sizeof(how)));
 	account_failed(account, m, end->kind, 0, text);
 }
 
