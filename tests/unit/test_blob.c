@@ -371,32 +371,34 @@ be_writer(unsigned number, int start)
 
 START_TEST(a_hundred_writers_at_once)
 {
+	unsigned i, n_writers = getenv("LD_PRELOAD") == NULL ? 100 : 10;
 	int start[2], status, failed = 0;
 	int32_t *numbers;
 	struct blob_dir d;
 	struct tally t;
-	unsigned i;
 	size_t n;
 
 	ck_assert_int_eq(pipe(start), 0);
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < n_writers; i++)
 		if (fork() == 0) {
 			close(start[1]);
 			be_writer(i, start[0]);
 		}
 	close(start[0]);
 	close(start[1]); /* go */
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < n_writers; i++)
 		if (wait(&status) == -1 || status != 0)
 			failed++;
 	ck_assert_int_eq(failed, 0);
 	t = walk();
-	ck_assert_uint_eq(t.good, 6000);
+	ck_assert_uint_eq(t.good, n_writers * 60);
 	ck_assert_uint_eq(t.dead + t.damaged, 0);
 	ck_assert_int_eq(blob_dir_open(&d, dir, false, &err), 0);
 	ck_assert_int_eq(blob_segments_list(&d, &numbers, &n, &err), 0);
-	ck_assert_uint_le(n, 20);
 	free(numbers);
+	/* 16, and more only where the machine is so slow that writers lose
+	 * patience */
+	ck_assert_uint_lt(n, n_writers);
 	blob_dir_close(&d);
 }
 END_TEST
