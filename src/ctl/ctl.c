@@ -15,6 +15,8 @@ ctl_hint(struct err *err, const char *hint)
 {
 	size_t used = strlen(err->text);
 
+	while (used > 0 && err->text[used - 1] == ' ')
+		used--;
 	if (used + strlen(hint) + 4 < sizeof(err->text))
 		snprintf(err->text + used, sizeof(err->text) - used, " (%s)",
 		    hint);
@@ -91,15 +93,9 @@ check_schema(struct ctl *ctl, struct err *err)
 int
 ctl_store(struct ctl *ctl, bool need_schema, struct err *err)
 {
-	char hint[160];
-
 	if (ctl->store == NULL && store_open(&ctl->store, ctl->conf->database,
-	    "mailherdctl", err) == -1) {
-		snprintf(hint, sizeof(hint), "is PostgreSQL running? see "
-		    "\"database\" in %s", *ctl->conf->file != '\0'
-		    ? ctl->conf->file : "the configuration");
-		return ctl_hint(err, hint);
-	}
+	    "mailherdctl", err) == -1)
+		return ctl_hint(err, "setting \"database\"");
 	return need_schema ? check_schema(ctl, err) : 0;
 }
 
@@ -158,19 +154,31 @@ publish_state(struct ctl *ctl, const struct uuid *account_id,
 	return lease_client_publish(ctl->redis, &event, err);
 }
 
+/* Once is enough: what comes after would fail alike. */
+static void
+note_away(struct ctl *ctl, const struct err *err, const char *consequence)
+{
+	if (!ctl->is_redis_away)
+		ctl_note("%s (saved all the same; %s)", err->text,
+		    consequence);
+	ctl->is_redis_away = true;
+	lease_client_close(&ctl->redis);
+}
+
 void
 announce_state(struct ctl *ctl, const struct uuid *account_id,
     const struct uuid *user_id, enum account_state state, const char *reason)
 {
 	struct err err = ERR_INIT;
 
+	if (ctl->is_redis_away)
+		return;
 	if (ctl_redis(ctl, &err) == -1 ||
 	    lease_client_set_live(ctl->redis, account_id,
 	    state == ACCOUNT_LIVE, &err) == -1 ||
 	    publish_state(ctl, account_id, user_id, state, reason, &err) == -1)
-		ctl_note("%s (saved; the workers see it at their next "
-		    "reconcile, within %lld s)", err.text,
-		    (long long)ctl->conf->reconcile_interval);
+		note_away(ctl, &err, "the workers see it at their next "
+		    "reconcile");
 }
 
 void
@@ -178,10 +186,11 @@ announce_job(struct ctl *ctl, const char *queue, const struct uuid *job_id)
 {
 	struct err err = ERR_INIT;
 
+	if (ctl->is_redis_away)
+		return;
 	if (ctl_redis(ctl, &err) == -1 ||
 	    lease_client_ring(ctl->redis, queue, job_id, &err) == -1)
-		ctl_note("%s (saved; the job starts at the next sweep)",
-		    err.text);
+		note_away(ctl, &err, "the job starts at the next sweep");
 }
 
 /* --- colours of words --------------------------------------------------------------- */

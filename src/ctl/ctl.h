@@ -21,6 +21,7 @@ struct ctl {
 	struct arena *arena; /* dies with the command */
 	struct store *store; /* open when the command needs it */
 	struct lease_client *redis; /* NULL until ctl_redis() succeeds */
+	bool is_redis_away; /* told already; not tried again */
 };
 
 /*

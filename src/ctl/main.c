@@ -98,8 +98,7 @@ open_needed(struct ctl *ctl, const struct command *command, struct err *err)
 	    ctl_store(ctl, command->needs & NEEDS_STORE, err) == -1)
 		return -1;
 	if (command->needs & NEEDS_REDIS && ctl_redis(ctl, err) == -1)
-		return ctl_hint(err, "is Redis running? see \"redis\" in the "
-		    "configuration");
+		return ctl_hint(err, "setting \"redis\"");
 	return 0;
 }
 
