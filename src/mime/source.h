@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef SOURCE_CHUNK /* smaller for the fuzzer, to get at its borders */
 #define SOURCE_CHUNK ((size_t)32768)
+#endif
 
 struct source {
 	const unsigned char *mem; /* NULL: read from fd */

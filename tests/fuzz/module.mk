@@ -19,7 +19,7 @@ FUZZ_TARGETS =
 EXTRA_DIST += tests/fuzz/seeds
 check_PROGRAMS += $(FUZZ_TARGETS)
 if FUZZ
-AM_CFLAGS += -fsanitize=fuzzer-no-link
+AM_CFLAGS += -fsanitize=fuzzer-no-link -DSOURCE_CHUNK='((size_t)2048)'
 AM_LDFLAGS += -fsanitize=fuzzer-no-link
 FUZZ_LIBS = $(FUZZ_ENGINE) $(BSD_LIBS) -lpthread -lm
 else
@@ -44,3 +44,15 @@ fuzz_frame_LDADD = libipc.a libbase.a $(FUZZ_LIBS)
 FUZZ_TARGETS += fuzz_conf
 fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c
 fuzz_conf_LDADD = libconf.a libbase.a $(CONFUSE_LIBS) $(FUZZ_LIBS)
+
+FUZZ_TARGETS += fuzz_wire
+fuzz_wire_SOURCES = tests/fuzz/fuzz_wire.c
+fuzz_wire_LDADD = $(FUZZ_REMOTE_LIBS)
+FUZZ_TARGETS += fuzz_catchall
+fuzz_catchall_SOURCES = tests/fuzz/fuzz_catchall.c
+fuzz_catchall_LDADD = $(FUZZ_REMOTE_LIBS)
+FUZZ_TARGETS += fuzz_response
+fuzz_response_SOURCES = tests/fuzz/fuzz_response.c
+fuzz_response_LDADD = $(FUZZ_REMOTE_LIBS)
+FUZZ_REMOTE_LIBS = libremote.a libconf.a libbase.a $(ETPAN_LIBS) \
+	$(GNUTLS_LIBS) $(CONFUSE_LIBS) $(FUZZ_LIBS)
