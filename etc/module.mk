@@ -17,3 +17,14 @@ install-settings:
 		    "$(DESTDIR)$(sysconfdir)/mailherd/$$f" || exit 1; \
 	done
 .PHONY: install-settings
+
+# systemd units, with the directory of the program filled in.
+UNITS = etc/systemd/mailherd-sync@.service etc/systemd/mailherd-jobs@.service
+systemdsystemunit_DATA = $(UNITS)
+EXTRA_DIST += etc/systemd/mailherd-sync@.service.in \
+	etc/systemd/mailherd-jobs@.service.in
+CLEANFILES += $(UNITS)
+$(UNITS): %: %.in
+	$(AM_V_GEN)$(MKDIR_P) etc/systemd && \
+	sed 's|@sbindir[@]|$(sbindir)|g' "$(top_srcdir)/$@.in" > $@.tmp && \
+	mv $@.tmp $@

@@ -123,22 +123,41 @@ raise_limits(const struct conf *conf)
 	    (long long)conf->max_accounts_per_worker);
 }
 
-/* As root: the directory of the control socket, for the user we become. */
+/* A directory for the user we become; parents are root's. */
 static void
-make_run_directory(const struct conf *conf)
+make_directory(const char *path, const struct passwd *pw)
 {
-	char path[256], *directory;
+	char part[512];
+	size_t i;
+
+	if (strlen(path) >= sizeof(part))
+		return;
+	for (i = 1; path[i] != '\0'; i++) {
+		if (path[i] != '/')
+			continue;
+		snprintf(part, sizeof(part), "%.*s", (int)i, path);
+		mkdir(part, 0755);
+	}
+	if (mkdir(path, 0750) == -1)
+		return; /* exists, or who needs it will tell */
+	if (chown(path, pw->pw_uid, pw->pw_gid) == -1)
+		log_warn(NULL, "%s: %s", path, strerror(errno));
+}
+
+/* As root, what the user we become could not make: the directories of the
+ * control socket and of the blobs. */
+static void
+make_directories(const struct conf *conf)
+{
+	char path[256];
 	struct passwd *pw;
 
-	if (geteuid() != 0 || conf->user[0] == '\0')
+	if (geteuid() != 0 || conf->user[0] == '\0' ||
+	    (pw = getpwnam(conf->user)) == NULL)
 		return;
 	conf_control_socket(conf, path, sizeof(path));
-	directory = dirname(path);
-	pw = getpwnam(conf->user);
-	if (pw == NULL || mkdir(directory, 0755) == -1)
-		return; /* exists, or the bind will tell */
-	if (chown(directory, pw->pw_uid, pw->pw_gid) == -1)
-		log_warn(NULL, "%s: %s", directory, strerror(errno));
+	make_directory(dirname(path), pw);
+	make_directory(conf->blob_dir, pw);
 }
 
 static const struct quirks_table *
@@ -199,7 +218,7 @@ main(int argc, char **argv, char **envp)
 		die(EX_OSERR, "daemon: %s", strerror(errno));
 	raise_limits(conf);
 	mallopt(M_ARENA_MAX, 1);
-	make_run_directory(conf);
+	make_directories(conf);
 	if (options.once != NULL) {
 		child_init(conf, load_quirks(conf));
 		if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
