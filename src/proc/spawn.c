@@ -190,9 +190,10 @@ become_child(const struct child_start *start, pid_t master,
 	slots_enter_child();
 	if (on_child != NULL)
 		on_child();
-	prefer_for_oom(); /* while /proc/self is still ours */
-	confine();
+	/* these two while /proc/self is still ours */
+	prefer_for_oom();
 	limit_memory(memory_limit_bytes);
+	confine();
 	proc_set_title("%s", child_kind_name(start->kind));
 	mains[start->kind](start);
 	log_error(NULL, "%s: main function returned",
