@@ -221,7 +221,7 @@ add_state(struct mend *m, struct scan *s, const char *word, size_t word_len,
 		s->p++;
 	}
 	for (p = s->p; p < s->end; p++)
-		buf_addc(out, (unsigned char)*p < ' ' ? ' ' : *p);
+		buf_addc(out, (unsigned char)*p < ' ' ? '?' : *p);
 	if (s->p == s->end)
 		buf_addc(out, '-'); /* the parser wants some text */
 	buf_adds(out, "\r\n");
