@@ -6,7 +6,8 @@
  *
  * Synthetic messages of about 6 KB: 1.5 KB of text out of 60,000 words with a
  * Zipf-like distribution, half of them replies.  Prints messages a second and
- * the CPU time of the server's process a message.
+ * the CPU time of the server's process a message; then what a hot child does:
+ * a session for one message, opened and closed again.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -119,12 +120,13 @@ add_message(struct batch *b, uint32_t i, struct buf *text, bool has_text)
 	batch_add(b, &place, &blob, &c);
 }
 
+/* CPU time of a process, or with `is_parent` of the children it has reaped. */
 static int64_t
-backend_ticks(int pid)
+ticks_of(int pid, bool is_parent, int *parent_r)
 {
 	char path[64], line[1024];
 	const char *p;
-	unsigned long user = 0, system = 0;
+	unsigned long user = 0, system = 0, c_user = 0, c_system = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
@@ -133,9 +135,9 @@ backend_ticks(int pid)
 		return 0;
 	fclose(f);
 	p = strrchr(line, ')');
-	sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-	    &user, &system);
-	return (int64_t)(user + system);
+	sscanf(p + 2, "%*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+	    "%lu %lu %lu %lu", parent_r, &user, &system, &c_user, &c_system);
+	return (int64_t)(is_parent ? c_user + c_system : user + system);
 }
 
 static const char *
@@ -148,10 +150,11 @@ one_value(struct store *s, struct arena *arena, const char *sql)
 	return rows->n_rows > 0 ? rows->cells[0] : "";
 }
 
-static void
-run(const char *db, uint32_t messages, uint32_t batch, bool has_text)
+/* An account with one folder; its fence, and a session of its owner. */
+static struct store *
+make_account(const char *db, struct arena *arena, struct fence *fence,
+    struct folder **folder_r)
 {
-	struct arena *arena = arena_new("bench");
 	struct err err = ERR_INIT;
 	struct account a = { .email = "ann@example.org",
 		.imap_host = "imap.example.org", .imap_login = "ann",
@@ -159,19 +162,12 @@ run(const char *db, uint32_t messages, uint32_t batch, bool has_text)
 	struct folder_op op = { .kind = FOLDER_CREATE, .wire = "INBOX",
 		.path = "INBOX", .delimiter = '/', .role = ROLE_INBOX,
 		.is_selectable = true };
-	struct buf text = BUF_INIT;
-	struct commit_result result;
-	struct account *account;
-	struct folder *folders;
-	struct fence fence;
-	struct uuid job;
-	struct store *s;
-	struct batch *b[2];
 	char email[64], name[STORE_NAME_SIZE];
-	size_t n_folders;
-	uint32_t i, which = 0;
-	int64_t start, msecs, ticks, client;
-	int pid, version;
+	struct account *account;
+	struct store *s;
+	struct uuid job;
+	size_t n;
+	int version;
 
 	must(store_open(&s, db, "bench", &err), &err);
 	must(store_migrate(s, schema_dir, NULL, NULL, &version, &err), &err);
@@ -182,25 +178,43 @@ run(const char *db, uint32_t messages, uint32_t batch, bool has_text)
 	must(store_account_take_over(s, &a.id, "bench", arena, &account,
 	    &err), &err);
 	store_close(&s);
-	fence = (struct fence){ a.id, account->epoch };
+	*fence = (struct fence){ a.id, account->epoch };
 	must(store_open(&s, db, store_session_name(name, &a.id,
-	    fence.epoch), &err), &err);
-	must(store_folders_write(s, &fence, &op, 1, &err), &err);
-	must(store_folders_load(s, &a.id, arena, &folders, &n_folders, &err),
-	    &err);
+	    fence->epoch), &err), &err);
+	must(store_folders_write(s, fence, &op, 1, &err), &err);
+	must(store_folders_load(s, &a.id, arena, folder_r, &n, &err), &err);
+	return s;
+}
+
+static void
+run(const char *db, uint32_t messages, uint32_t batch, bool has_text)
+{
+	struct arena *arena = arena_new("bench");
+	struct err err = ERR_INIT;
+	struct buf text = BUF_INIT;
+	struct commit_result result;
+	struct folder *folder;
+	struct fence fence;
+	struct store *s;
+	struct batch *b[2];
+	uint32_t i, which = 0;
+	int64_t start, msecs, ticks, client;
+	int pid, parent;
+
+	s = make_account(db, arena, &fence, &folder);
 	pid = (int)strtol(one_value(s, arena, "SELECT pg_backend_pid()"),
 	    NULL, 10);
 	b[0] = batch_new();
 	b[1] = batch_new();
 	start = clock_mono_msecs();
 	client = clock();
-	ticks = backend_ticks(pid);
+	ticks = ticks_of(pid, false, &parent);
 	for (i = 0; i < messages; i++) {
 		add_message(b[which], i, &text, has_text);
 		if (batch_count(b[which]) < batch && i + 1 < messages)
 			continue;
 		must(store_commit_wait(s, arena, &result, &err), &err);
-		must(store_commit_start(s, &fence, &folders[0], b[which],
+		must(store_commit_start(s, &fence, folder, b[which],
 		    &(struct cursor){ .uidvalidity = 1, .uidnext = i + 2 },
 		    &err), &err);
 		which ^= 1;
@@ -208,7 +222,7 @@ run(const char *db, uint32_t messages, uint32_t batch, bool has_text)
 	}
 	must(store_commit_wait(s, arena, &result, &err), &err);
 	msecs = clock_mono_msecs() - start;
-	ticks = backend_ticks(pid) - ticks;
+	ticks = ticks_of(pid, false, &parent) - ticks;
 	client = clock() - client;
 	printf("%s batch=%u messages=%u msgs_per_s=%.0f "
 	    "backend_us=%.1f client_us=%.1f stored=%s\n",
@@ -221,6 +235,71 @@ run(const char *db, uint32_t messages, uint32_t batch, bool has_text)
 	batch_free(&b[1]);
 	buf_release(&text);
 	store_close(&s);
+	arena_free(&arena);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static int64_t
+mono_usecs(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+#define HOT_ROUNDS 200
+
+static void
+run_hot(const char *db)
+{
+	struct arena *arena = arena_new("bench");
+	struct batch *b = batch_new();
+	struct buf text = BUF_INIT;
+	struct err err = ERR_INIT;
+	struct commit_result result;
+	struct folder *folder;
+	struct fence fence;
+	struct store *s;
+	int64_t open[HOT_ROUNDS], all[HOT_ROUNDS], start, ticks;
+	int parent = 0, grandparent;
+	uint32_t i;
+
+	s = make_account(db, arena, &fence, &folder);
+	ticks_of((int)strtol(one_value(s, arena, "SELECT pg_backend_pid()"),
+	    NULL, 10), false, &parent);
+	ticks = ticks_of(parent, true, &grandparent);
+	for (i = 0; i < HOT_ROUNDS; i++) {
+		store_close(&s);
+		batch_reset(b);
+		add_message(b, i, &text, true);
+		start = mono_usecs();
+		must(store_open(&s, db, "bench", &err), &err);
+		open[i] = mono_usecs() - start;
+		must(store_commit_start(s, &fence, folder, b,
+		    &(struct cursor){ .uidvalidity = 1, .uidnext = i + 2 },
+		    &err), &err);
+		must(store_commit_wait(s, arena, &result, &err), &err);
+		all[i] = mono_usecs() - start;
+	}
+	qsort(open, HOT_ROUNDS, sizeof(*open), compare);
+	qsort(all, HOT_ROUNDS, sizeof(*all), compare);
+	ticks = ticks_of(parent, true, &grandparent) - ticks;
+	printf("one-message sessions=%d backend_us=%.0f open_us_p50=%" PRId64
+	    " open_and_commit_us_p50=%" PRId64 " p99=%" PRId64 "\n",
+	    HOT_ROUNDS, (double)ticks * 1e6 / (double)sysconf(_SC_CLK_TCK) /
+	    HOT_ROUNDS, open[HOT_ROUNDS / 2], all[HOT_ROUNDS / 2],
+	    all[HOT_ROUNDS * 99 / 100]);
+	store_close(&s);
+	batch_free(&b);
+	buf_release(&text);
 	arena_free(&arena);
 }
 
@@ -241,5 +320,6 @@ main(int argc, char **argv)
 	make_words();
 	run(db, messages, batch, false);
 	run(db, messages, batch, true);
+	run_hot(db);
 	return 0;
 }
