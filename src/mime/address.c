@@ -28,6 +28,7 @@ struct parser {
 	struct buf angle;   /* inside of <...> */
 	struct buf bare;    /* as phrase, but with quotes, without comments */
 	bool has_angle;
+	bool has_at; /* in `bare`, outside of quotes */
 	/* Once one never closed, the rest are plain characters: otherwise
 	 * each would be a search to the end. */
 	bool is_quote_broken, is_comment_broken;
@@ -278,7 +279,7 @@ finish_piece(struct parser *a)
 	buf_reset(&a->comment);
 	buf_reset(&a->angle);
 	buf_reset(&a->bare);
-	a->has_angle = false;
+	a->has_angle = a->has_at = false;
 }
 
 /* "Doe, John <...>": a comma inside a name. */
@@ -287,8 +288,7 @@ is_comma_in_name(struct parser *a)
 {
 	const char *p = a->p + 1, *next;
 
-	if (a->has_angle || a->phrase.len == 0 ||
-	    memchr(a->bare.data, '@', a->bare.len) != NULL ||
+	if (a->has_angle || a->has_at || a->phrase.len == 0 ||
 	    memchr(a->phrase.data, ',', a->phrase.len) != NULL)
 		return false;
 	while (p < a->end && *p != ',' && *p != ';' && *p != '@') {
@@ -305,16 +305,15 @@ add_both(struct parser *a, const char *p, size_t len)
 {
 	buf_add(&a->phrase, p, len);
 	buf_add(&a->bare, p, len);
+	a->has_at |= memchr(p, '@', len) != NULL;
 }
 
 /* "Team:" before its members; mailto: and the like are no groups. */
 static bool
 is_group_colon(const struct parser *a)
 {
-	const char *s = buf_str(&a->bare);
-
-	return !a->has_angle && memchr(s, '@', a->bare.len) == NULL &&
-	    strcasecmp(s, "mailto") != 0;
+	return !a->has_angle && !a->has_at &&
+	    strcasecmp(buf_str(&a->bare), "mailto") != 0;
 }
 
 static void

@@ -36,19 +36,22 @@ struct decoder {
 	const char *label;
 	size_t label_len;
 	const char *charset; /* of raw bytes */
+	const char *last;    /* "?=" of the value; NULL: none */
 };
 
+/* `last`: no word ends behind it, so that no search goes on for nothing. */
 static bool
-find_word(const char *p, const char *end, struct word *w)
+find_word(const char *p, const char *last, struct word *w)
 {
-	const char *q, *star;
+	const char *q, *star, *end;
 
-	if (end - p < 8 || p[0] != '=' || p[1] != '?')
+	if (last == NULL || last - p < 6 || p[0] != '=' || p[1] != '?')
 		return false;
+	end = last + 2;
 	w->label = p + 2;
-	q = memchr(w->label, '?', (size_t)(end - w->label));
-	if (q == NULL || q == w->label || q - w->label > LABEL_MAX ||
-	    end - q < 5 || q[2] != '?')
+	q = memchr(w->label, '?', end - w->label > LABEL_MAX ? LABEL_MAX + 1
+	    : (size_t)(end - w->label));
+	if (q == NULL || q == w->label || end - q < 5 || q[2] != '?')
 		return false;
 	star = memchr(w->label, '*', (size_t)(q - w->label)); /* language */
 	w->label_len = (size_t)((star != NULL ? star : q) - w->label);
@@ -153,7 +156,7 @@ decode(struct decoder *d, const char *p, const char *end)
 		p = memchr(p, '=', (size_t)(end - p));
 		if (p == NULL)
 			break;
-		if (!find_word(p, end, &w)) {
+		if (!find_word(p, d->last, &w)) {
 			p++;
 			continue;
 		}
@@ -169,6 +172,17 @@ decode(struct decoder *d, const char *p, const char *end)
 	flush(d);
 	add_clean(d, d->charset, d->charset == NULL ? 0 : strlen(d->charset),
 	    raw, (size_t)(end - raw));
+}
+
+static const char *
+find_last_end(const char *value, size_t len)
+{
+	size_t n;
+
+	for (n = len; n >= 2; n--)
+		if (value[n - 2] == '?' && value[n - 1] == '=')
+			return value + n - 2;
+	return NULL;
 }
 
 static bool
@@ -197,6 +211,7 @@ encoded_text(struct arena *arena, const char *value, size_t len,
 	/* A raw value is UTF-8 or it is not: judged as a whole. */
 	if (text_is_utf8(value, len))
 		d.charset = "utf-8";
+	d.last = find_last_end(value, len);
 	decode(&d, value, value + len);
 	for (n = d.out.len; n > 0 && d.out.data[n - 1] == ' '; n--)
 		;

@@ -50,6 +50,12 @@ set_partial(struct content *c, const char *reason)
 	c->state_reason = reason;
 }
 
+static const char *
+or_null(const char *s)
+{
+	return *s == '\0' ? NULL : s;
+}
+
 static void
 read_addresses(struct arena *arena, const struct headers *h,
     const char *charset, const struct mime_limits *limits, struct content *c)
@@ -67,8 +73,8 @@ read_addresses(struct arena *arena, const struct headers *h,
 	c->senders = from.items;
 	c->n_senders = from.n;
 	if (from.n > 0) {
-		c->from_name = from.items[0].name;
-		c->from_addr = from.items[0].addr;
+		c->from_name = or_null(from.items[0].name);
+		c->from_addr = or_null(from.items[0].addr);
 	}
 	for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
 		address_parse(arena, &h->fields[headers[i].id],

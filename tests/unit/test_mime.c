@@ -676,6 +676,15 @@ START_TEST(html_becomes_text)
 }
 END_TEST
 
+START_TEST(an_unknown_encoding_is_none)
+{
+	struct content c;
+
+	parse_string("Content-Transfer-Encoding: x-odd\n\na=3Db\n", &c);
+	ck_assert_str_eq(c.snippet, "a=3Db");
+}
+END_TEST
+
 START_TEST(charsets_that_are_none)
 {
 	struct content c;
@@ -691,6 +700,95 @@ START_TEST(charsets_that_are_none)
 	ck_assert_str_eq(c.snippet, "Привет");
 }
 END_TEST
+
+/* No part of the reading may look at the same bytes again and again. */
+START_TEST(time_is_linear)
+{
+	static const char *const bombs[][3] = {
+		{ "Subject: ", "=?a?q?", "\n\nhi\n" },
+		{ "From: ", "a,(\\", "\n\nhi\n" },
+		{ "From: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx@", ":", "\n\nhi\n" },
+		{ "References: ", "<a<", ">\n\nhi\n" },
+		{ "Content-Type: text/plain; ", " a=b c", "\n\nhi\n" },
+		{ "Content-Type: text/plain;", "          ", "x\n\nhi\n" },
+		{ "Content-Type: text/html\n\n", "<a =\"", "" },
+		{ "Content-Type: text/html\n\n", "<b ='>\"&", "" },
+		{ "\n", "begin 644 a\n#0V%T\n", "" },
+		{ "Content-Transfer-Encoding: base64\n\n", "YQ==\n\n", "" },
+		{ "Content-Transfer-Encoding: quoted-printable\n\n", "= ",
+		    "" },
+		{ "Subject: x\n", "slip\nX: y\n", "\nhi\n" },
+	};
+	struct buf b = BUF_INIT;
+	struct content c;
+	int64_t start;
+	size_t i;
+
+	for (i = 0; i < sizeof(bombs) / sizeof(bombs[0]); i++) {
+		buf_reset(&b);
+		buf_adds(&b, bombs[i][0]);
+		while (b.len < 1000000)
+			buf_adds(&b, bombs[i][1]);
+		buf_adds(&b, bombs[i][2]);
+		start = clock_mono_msecs();
+		parse(b.data, b.len, &c);
+		/* Takes 30 ms; were it the square, minutes. */
+		ck_assert_msg(clock_mono_msecs() - start < 10000, "%s",
+		    bombs[i][1]);
+	}
+	buf_release(&b);
+}
+END_TEST
+
+#ifndef MAILHERD_SANITIZED
+static long
+status_kb(const char *name)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[200];
+	long kb = 0;
+
+	if (f == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, name, strlen(name)) == 0)
+			kb = strtol(line + strlen(name), NULL, 10);
+	fclose(f);
+	return kb;
+}
+
+START_TEST(a_file_of_40_mb_costs_little_memory)
+{
+	static const char head[] = "Content-Type: multipart/mixed; "
+	    "boundary=b\n\n--b\n\nHello\n--b\n"
+	    "Content-Type: application/pdf; name=a.pdf\n"
+	    "Content-Transfer-Encoding: base64\n\n";
+	char path[] = "/tmp/mailherd-mime-XXXXXX";
+	int fd = mkstemp(path);
+	struct buf b = BUF_INIT;
+	struct content c;
+	uint64_t size;
+	long before;
+	int i;
+
+	ck_assert_int_ge(fd, 0);
+	unlink(path);
+	ck_assert_int_gt(write(fd, head, sizeof(head) - 1), 0);
+	repeat(&b, "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xt\n",
+	    1000);
+	for (i = 0; i < 755; i++)
+		ck_assert_int_eq(write(fd, b.data, b.len), (ssize_t)b.len);
+	buf_release(&b);
+	size = (uint64_t)lseek(fd, 0, SEEK_END);
+	before = status_kb("VmHWM:");
+	mime_parse_fd(arena, fd, size, &mime_default_limits, &c);
+	ck_assert_str_eq(c.snippet, "Hello");
+	ck_assert_uint_eq(c.attachments[0].size, 755u * 1000 * 39);
+	ck_assert_int_lt(status_kb("VmHWM:") - before, 8192);
+	close(fd);
+}
+END_TEST
+#endif
 
 START_TEST(a_bounce_refers_to_what_it_returns)
 {
@@ -790,7 +888,12 @@ main(void)
 	tcase_add_test(tc, the_first_header_counts);
 	tcase_add_test(tc, a_blank_plain_part_yields_to_html);
 	tcase_add_test(tc, html_becomes_text);
+	tcase_add_test(tc, an_unknown_encoding_is_none);
 	tcase_add_test(tc, charsets_that_are_none);
+	tcase_add_test(tc, time_is_linear);
+#ifndef MAILHERD_SANITIZED
+	tcase_add_test(tc, a_file_of_40_mb_costs_little_memory);
+#endif
 	tcase_add_test(tc, a_bounce_refers_to_what_it_returns);
 	tcase_add_test(tc, marks_of_attachments);
 	tcase_add_test(tc, reading_errors_are_told);
