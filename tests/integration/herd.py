@@ -161,12 +161,11 @@ class Mailherd:
             "secret_key_file": os.path.join(self.dir, "secret.key"),
             "log_target": "stderr", "log_level": "debug",
             "control_socket": os.path.join(self.dir, "sync-0.sock"),
-            **CADENCES, **settings,
+            **CADENCES, **({"ca_file": certs.ca} if certs else {}),
+            **settings,
         }
         if programs.quirks:
             values.setdefault("quirks_file", programs.quirks)
-        if certs:
-            values["ca_file"] = certs.ca
         write_file(self.conf, "".join(
             f"{key} = {conf_value(value)}\n"
             for key, value in values.items()))

@@ -2,6 +2,8 @@
 
 import socket
 
+import pytest
+
 from herd import Client, message
 from servers import wait_for
 from test_changes import started
@@ -9,14 +11,12 @@ from test_changes import started
 
 def test_wrong_password_then_new_one(herd, dovecot, login):
     """R-LIFE-6"""
-    h = herd(auth_refusals=2, auth_pause=1)
+    h = herd(auth_refusals=1, auth_pause=1)
     h.start_both()
     account = h.add_account(dovecot, login, password="wrong")
     found = h.wait_state(account, "error", 60)
-    assert "auth" in found["state_reason"]
-    _, bad = dovecot.logins(login)
-    assert 1 <= bad <= 4
-    # Nobody goes on trying.
+    assert "refused the login" in found["state_reason"]
+    assert dovecot.logins(login) == (0, 1)
     h.ctl("account", "set", account, "--password-file", "-",
           stdin=dovecot.password + "\n")
     h.ctl("account", "enable", account)
@@ -25,13 +25,15 @@ def test_wrong_password_then_new_one(herd, dovecot, login):
     assert not h.account(account)["last_error"]
 
 
+@pytest.mark.slow
 def test_password_changed_while_live(herd, dovecot, login, events):
     h, account = started(herd, dovecot, login, 3, auth_refusals=2,
                          auth_pause=1)
     dovecot.set_password(login, "changed")
     dovecot.doveadm("kick", login)
-    found = h.wait_state(account, "error", 90)
-    assert "auth" in found["state_reason"]
+    # Never more than 2 logins in 120 s, so the second refusal takes time.
+    found = h.wait_state(account, "error", 180)
+    assert "refused the login" in found["state_reason"]
     events.wait("account.state_changed", account_id=account, state="error")
     wait_for(lambda: not h.account(account)["owner"], what="lease released")
     h.ctl("account", "set", account, "--password-file", "-",
@@ -45,6 +47,7 @@ def test_password_changed_while_live(herd, dovecot, login, events):
              what="synced again")
 
 
+@pytest.mark.slow
 def test_network_refused_is_not_an_auth_error(herd, dovecot, login):
     """R-LIFE-6: nobody listens; the account is retried, not condemned."""
     with socket.socket() as s:
@@ -57,10 +60,10 @@ def test_network_refused_is_not_an_auth_error(herd, dovecot, login):
         assert "refused" in found["last_error"].lower()
         wait_for(lambda: sum(
             j["attempts"] for j in h.ctl("job", "list")
-            if j["account_id"] == account) >= 3, 60, "three attempts")
+            if j["account_id"] == account) >= 2, 90, "two attempts")
         found = h.account(account)
         assert found["state"] in ("new", "bootstrapping")
-        assert "auth" not in (found["state_reason"] or "")
+        assert "refused the login" not in (found["state_reason"] or "")
 
 
 def test_server_away_and_back(herd, dovecot, login):
