@@ -13,6 +13,7 @@ libsync_a_SOURCES = \
 	src/sync/risks.c src/sync/risks.h \
 	src/sync/roles.c src/sync/roles.h \
 	src/sync/session.c src/sync/session.h \
+	src/sync/survey.c \
 	src/sync/sync.h \
 	src/sync/watch.c \
 	src/sync/windows.c src/sync/windows.h

@@ -1,12 +1,10 @@
 /*
- * pass.c - one transient pass over an account.
+ * pass.c - one transient pass over an account, and its steps.
  *
  * Runs in: pool and job children.  Blocks; a straight line.
  *
- * Flags and vanished messages of every folder come first, new messages after:
- * a message moved between folders is so seen to go before it is seen to come,
- * and keeps its identity (R-SYNC-5).  One folder's trouble is that folder's
- * alone; only when the server refuses all of them has the pass failed.
+ * A folder that a sibling changed meanwhile (ERR_STALE) is looked at again from
+ * the start; nothing of what was found before counts then.
  */
 #include "sync/pass.h"
 
@@ -14,10 +12,8 @@
 #include "base/clock.h"
 #include "sync/events.h"
 #include "sync/folders.h"
-#include "sync/risks.h"
 
-#define REPLANS 4	 /* ERR_STALE in a row before a folder waits */
-#define STATUS_FLIGHT 200 /* folders */
+#define REPLANS 4 /* ERR_STALE in a row before a folder waits */
 
 /* A folder that appeared on the server is backfilled by passes, a piece at a
  * time, so that the other folders of the account do not wait for it. */
@@ -252,211 +248,7 @@ pass_backfill(struct session *s, struct look *look,
 	return -1;
 }
 
-/* --- all folders --------------------------------------------------------------------- */
-
-static bool
-is_in_scope(const struct folder *f, unsigned scope)
-{
-	switch (f->role) {
-	case ROLE_INBOX:
-		return scope & SCOPE_INBOX;
-	case ROLE_NONE:
-	case ROLE_ALL:
-		return scope & SCOPE_OTHER;
-	default:
-		return scope & SCOPE_SPECIAL;
-	}
-}
-
-/* INBOX first, then folders with a role, then the others. */
-static int
-by_importance(const void *a, const void *b)
-{
-	const struct folder *x = *(struct folder *const *)a;
-	const struct folder *y = *(struct folder *const *)b;
-	int rx = x->role == ROLE_NONE ? FOLDER_ROLE_COUNT : (int)x->role;
-	int ry = y->role == ROLE_NONE ? FOLDER_ROLE_COUNT : (int)y->role;
-
-	if (rx != ry)
-		return rx - ry;
-	return strcmp(x->path, y->path);
-}
-
-struct work {
-	struct folder **folders; /* to be looked at */
-	size_t n;
-	struct look *looks;
-	struct err *failures; /* of each; ERR_NONE: none */
-	size_t n_well;	      /* folders that the server answered for */
-	struct err last;      /* the last refusal */
-};
-
-static size_t
-choose_folders(struct session *s, unsigned scope, struct folder **chosen)
-{
-	int64_t now = clock_wall_secs();
-	size_t i, n = 0;
-
-	for (i = 0; i < s->n_folders; i++) {
-		struct folder *f = &s->folders[i];
-
-		if (is_in_scope(f, scope) && f->is_selectable &&
-		    f->missing_since_secs == 0 &&
-		    f->parked_until_secs <= now &&
-		    !risks_park_folder(s, f->id))
-			chosen[n++] = f;
-	}
-	qsort(chosen, n, sizeof(*chosen), by_importance);
-	return n;
-}
-
-/* One flight of STATUS; keeps the folders in which something may be new. */
-static int
-sift(struct session *s, struct work *w, struct folder **chosen, size_t n,
-    struct err *err)
-{
-	const char *wires[STATUS_FLIGHT];
-	struct remote_status status[STATUS_FLIGHT];
-	int64_t now = clock_wall_secs();
-	unsigned caps = remote_caps(s->remote);
-	uint32_t *retry;
-	size_t i, n_retry;
-
-	memset(status, 0, sizeof(status));
-	for (i = 0; i < n; i++)
-		wires[i] = chosen[i]->wire;
-	if (remote_status(s->remote, wires, n, status, err) == -1)
-		return -1;
-	for (i = 0; i < n; i++) {
-		struct view view = view_of_status(&status[i]);
-		struct plan plan = plan_folder(chosen[i], &view, caps, now);
-
-		risks_retry(s, chosen[i]->id, s->pass, &retry, &n_retry);
-		if (status[i].is_known)
-			w->n_well++;
-		if (plan.action != PLAN_NOTHING || n_retry > 0)
-			w->folders[w->n++] = chosen[i];
-		else
-			s->totals.folders_polled++;
-	}
-	return 0;
-}
-
-static int
-find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
-{
-	struct folder **chosen = ARENA_ARRAY(s->pass, struct folder *,
-	    s->n_folders + 1);
-	size_t n = choose_folders(s, scope, chosen), from, flight;
-
-	w->folders = ARENA_ARRAY(s->pass, struct folder *, n + 1);
-	for (from = 0; from < n; from += flight) {
-		flight = n - from < STATUS_FLIGHT ? n - from : STATUS_FLIGHT;
-		if (sift(s, w, chosen + from, flight, err) == -1)
-			return -1;
-	}
-	w->looks = ARENA_ARRAY(s->pass, struct look, w->n + 1);
-	w->failures = ARENA_ARRAY(s->pass, struct err, w->n + 1);
-	return 0;
-}
-
-/* 0: that folder's trouble, noted; -1: the pass's. */
-static int
-note_failure(struct work *w, size_t i, const struct err *failure,
-    struct err *err)
-{
-	if (!session_is_usable_after(failure)) {
-		*err = *failure;
-		return -1;
-	}
-	w->failures[i] = w->last = *failure;
-	return 0;
-}
-
-static int
-look_at_all(struct session *s, struct work *w, struct err *err)
-{
-	struct err failure = ERR_INIT;
-	size_t i;
-
-	for (i = 0; i < w->n; i++) {
-		if (pass_look(s, w->folders[i]->id, &w->looks[i],
-			&failure) == 0)
-			w->n_well++;
-		else if (note_failure(w, i, &failure, err) == -1)
-			return -1;
-	}
-	return 0;
-}
-
-static int
-fetch_all(struct session *s, struct work *w, struct err *err)
-{
-	struct err failure = ERR_INIT;
-	size_t i;
-
-	for (i = 0; i < w->n; i++)
-		if (w->failures[i].kind == ERR_NONE &&
-		    pass_fetch(s, &w->looks[i], &failure) == -1 &&
-		    note_failure(w, i, &failure, err) == -1)
-			return -1;
-	return 0;
-}
-
-static int
-backfill_all(struct session *s, struct work *w,
-    struct backfill_budget *budget, struct err *err)
-{
-	struct err failure = ERR_INIT;
-	bool is_complete;
-	size_t i;
-
-	for (i = 0; i < w->n; i++) {
-		if (w->failures[i].kind != ERR_NONE)
-			continue;
-		if (pass_backfill(s, &w->looks[i], budget, &is_complete,
-			&failure) == -1) {
-			if (note_failure(w, i, &failure, err) == -1)
-				return -1;
-		} else if (!is_complete)
-			s->totals.has_more = true;
-	}
-	return 0;
-}
-
-static int
-park_failures(struct session *s, struct work *w, struct err *err)
-{
-	size_t i;
-
-	for (i = 0; i < w->n; i++)
-		if ((w->failures[i].kind == ERR_SERVER ||
-			w->failures[i].kind == ERR_PERMANENT) &&
-		    pass_park(s, w->folders[i], &w->failures[i], err) == -1)
-			return -1;
-	return 0;
-}
-
-int
-pass_folders(struct session *s, unsigned scope,
-    struct backfill_budget *budget, struct err *err)
-{
-	struct work w = { 0 };
-
-	if (find_work(s, scope, &w, err) == -1 ||
-	    look_at_all(s, &w, err) == -1)
-		return -1;
-	/* "Authenticated but not connected" answers NO to everything: that is
-	 * the account's trouble, not its folders' (L008). */
-	if (w.n > 0 && w.n_well == 0 && w.last.kind != ERR_NONE) {
-		*err = w.last;
-		return -1;
-	}
-	if (fetch_all(s, &w, err) == -1 ||
-	    backfill_all(s, &w, budget, err) == -1)
-		return -1;
-	return park_failures(s, &w, err);
-}
+/* --- the pass ------------------------------------------------------------------------ */
 
 static int
 pass(struct session *s, unsigned scope, struct err *err)

@@ -1,0 +1,323 @@
+/*
+ * survey.c - which folders of an account need work, and the three phases.
+ *
+ * Runs in: pool and job children.  Blocks.
+ *
+ * Flags and vanished messages of every folder come first, new messages after:
+ * a message moved between folders is so seen to go before it is seen to come,
+ * and keeps its identity (R-SYNC-5).  One folder's trouble is that folder's
+ * alone; only when the server refuses all of them has the pass failed.
+ */
+#include "sync/pass.h"
+
+#include "base/clock.h"
+#include "sync/risks.h"
+
+#define STATUS_FLIGHT 200 /* folders */
+
+static bool
+is_in_scope(const struct folder *f, unsigned scope)
+{
+	switch (f->role) {
+	case ROLE_INBOX:
+		return scope & SCOPE_INBOX;
+	case ROLE_NONE:
+	case ROLE_ALL:
+		return scope & SCOPE_OTHER;
+	default:
+		return scope & SCOPE_SPECIAL;
+	}
+}
+
+/* INBOX first, then folders with a role, then the others. */
+static int
+by_importance(const void *a, const void *b)
+{
+	const struct folder *x = *(struct folder *const *)a;
+	const struct folder *y = *(struct folder *const *)b;
+	int rx = x->role == ROLE_NONE ? FOLDER_ROLE_COUNT : (int)x->role;
+	int ry = y->role == ROLE_NONE ? FOLDER_ROLE_COUNT : (int)y->role;
+
+	if (rx != ry)
+		return rx - ry;
+	return strcmp(x->path, y->path);
+}
+
+struct work {
+	struct folder **folders; /* to be looked at */
+	size_t n, cap;
+	struct look *looks;
+	struct err *failures; /* of each; ERR_NONE: none */
+	size_t n_well;	      /* folders that the server answered for */
+	struct err last;      /* the last refusal */
+};
+
+static void
+work_init(struct session *s, struct work *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->cap = s->n_folders;
+	w->folders = ARENA_ARRAY(s->pass, struct folder *, s->n_folders + 1);
+	w->looks = ARENA_ARRAY(s->pass, struct look, s->n_folders + 1);
+	w->failures = ARENA_ARRAY(s->pass, struct err, s->n_folders + 1);
+}
+
+static size_t
+choose_folders(struct session *s, unsigned scope, struct folder **chosen)
+{
+	int64_t now = clock_wall_secs();
+	size_t i, n = 0;
+
+	for (i = 0; i < s->n_folders; i++) {
+		struct folder *f = &s->folders[i];
+
+		if (is_in_scope(f, scope) && f->is_selectable &&
+		    f->missing_since_secs == 0 &&
+		    f->parked_until_secs <= now &&
+		    !risks_park_folder(s, f->id))
+			chosen[n++] = f;
+	}
+	qsort(chosen, n, sizeof(*chosen), by_importance);
+	return n;
+}
+
+/* What a STATUS has to say to make a folder wanted. */
+typedef bool (*is_wanted)(struct session *s, const struct folder *f,
+    const struct view *view);
+
+/* Keeps the folders that the STATUS makes wanted. */
+static int
+sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
+    struct folder **kept, size_t *n_kept, size_t *n_well, struct err *err)
+{
+	const char *wires[STATUS_FLIGHT];
+	struct remote_status status[STATUS_FLIGHT];
+	size_t from, flight, i;
+
+	for (from = 0; from < n; from += flight) {
+		flight = n - from < STATUS_FLIGHT ? n - from : STATUS_FLIGHT;
+		memset(status, 0, sizeof(status));
+		for (i = 0; i < flight; i++)
+			wires[i] = chosen[from + i]->wire;
+		if (remote_status(s->remote, wires, flight, status,
+			err) == -1)
+			return -1;
+		for (i = 0; i < flight; i++) {
+			struct view view = view_of_status(&status[i]);
+
+			*n_well += status[i].is_known;
+			if (wanted(s, chosen[from + i], &view))
+				kept[(*n_kept)++] = chosen[from + i];
+		}
+	}
+	return 0;
+}
+
+/* May anything be new in it? */
+static bool
+is_news(struct session *s, const struct folder *f, const struct view *view)
+{
+	struct plan plan = plan_folder(f, view, remote_caps(s->remote),
+	    clock_wall_secs());
+	uint32_t *retry;
+	size_t n_retry;
+
+	risks_retry(s, f->id, s->pass, &retry, &n_retry);
+	if (plan.action != PLAN_NOTHING || n_retry > 0)
+		return true;
+	s->totals.folders_polled++;
+	return false;
+}
+
+/* May a message have left it?  Flags do not matter now. */
+static bool
+has_lost(struct session *s, const struct folder *f, const struct view *view)
+{
+	(void)s;
+	return view->is_known && (view->messages != f->cursor.messages ||
+	    view->uidnext != f->cursor.uidnext);
+}
+
+static int
+find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
+{
+	struct folder **chosen = ARENA_ARRAY(s->pass, struct folder *,
+	    s->n_folders + 1);
+	size_t n = choose_folders(s, scope, chosen);
+
+	return sift(s, chosen, n, is_news, w->folders, &w->n, &w->n_well,
+	    err);
+}
+
+/* 0: that folder's trouble, noted; -1: the pass's. */
+static int
+note_failure(struct work *w, size_t i, const struct err *failure,
+    struct err *err)
+{
+	if (!session_is_usable_after(failure)) {
+		*err = *failure;
+		return -1;
+	}
+	w->failures[i] = w->last = *failure;
+	return 0;
+}
+
+static int
+look_at_one(struct session *s, struct work *w, size_t i, struct err *err)
+{
+	struct err failure = ERR_INIT;
+
+	if (pass_look(s, w->folders[i]->id, &w->looks[i], &failure) == -1)
+		return note_failure(w, i, &failure, err);
+	w->n_well++;
+	return 0;
+}
+
+static int
+look_at_all(struct session *s, struct work *w, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (look_at_one(s, w, i, err) == -1)
+			return -1;
+	return 0;
+}
+
+static size_t
+find_in_work(const struct work *w, int64_t folder_id)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->folders[i]->id == folder_id)
+			return i;
+	return w->n;
+}
+
+static bool
+has_fresh(const struct work *w, size_t i)
+{
+	return w->failures[i].kind == ERR_NONE && w->looks[i].n_fresh > 0;
+}
+
+/* New mail comes to INBOX; what comes elsewhere was moved there, as a rule. */
+static bool
+has_arrivals(const struct work *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (has_fresh(w, i) && w->folders[i]->role != ROLE_INBOX)
+			return true;
+	return false;
+}
+
+/*
+ * Where do they come from?  Folders that are not in scope (INBOX, when a hot
+ * child has it), or that were looked at before the move, are looked at now, so
+ * that the messages are known to have gone before they are seen to come.
+ */
+static int
+look_for_sources(struct session *s, struct work *w, struct err *err)
+{
+	struct folder **chosen = ARENA_ARRAY(s->pass, struct folder *,
+	    s->n_folders + 1);
+	struct folder **lost = ARENA_ARRAY(s->pass, struct folder *,
+	    s->n_folders + 1);
+	unsigned scope = SCOPE_INBOX | SCOPE_SPECIAL;
+	size_t i, at, n, n_lost = 0;
+
+	if (!has_arrivals(w))
+		return 0;
+	if (s->n_folders <= STATUS_FLIGHT)
+		scope |= SCOPE_OTHER;
+	n = choose_folders(s, scope, chosen);
+	if (sift(s, chosen, n, has_lost, lost, &n_lost, &w->n_well,
+		err) == -1)
+		return -1;
+	for (i = 0; i < n_lost; i++) {
+		at = find_in_work(w, lost[i]->id);
+		if (at < w->n && (has_fresh(w, at) ||
+			w->failures[at].kind != ERR_NONE))
+			continue;
+		if (at == w->cap)
+			break; /* a sibling added folders: next pass */
+		if (at == w->n)
+			w->folders[w->n++] = lost[i];
+		if (look_at_one(s, w, at, err) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+fetch_all(struct session *s, struct work *w, struct err *err)
+{
+	struct err failure = ERR_INIT;
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->failures[i].kind == ERR_NONE &&
+		    pass_fetch(s, &w->looks[i], &failure) == -1 &&
+		    note_failure(w, i, &failure, err) == -1)
+			return -1;
+	return 0;
+}
+
+static int
+backfill_all(struct session *s, struct work *w,
+    struct backfill_budget *budget, struct err *err)
+{
+	struct err failure = ERR_INIT;
+	bool is_complete;
+	size_t i;
+
+	for (i = 0; i < w->n; i++) {
+		if (w->failures[i].kind != ERR_NONE)
+			continue;
+		if (pass_backfill(s, &w->looks[i], budget, &is_complete,
+			&failure) == -1) {
+			if (note_failure(w, i, &failure, err) == -1)
+				return -1;
+		} else if (!is_complete)
+			s->totals.has_more = true;
+	}
+	return 0;
+}
+
+static int
+park_failures(struct session *s, struct work *w, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if ((w->failures[i].kind == ERR_SERVER ||
+			w->failures[i].kind == ERR_PERMANENT) &&
+		    pass_park(s, w->folders[i], &w->failures[i], err) == -1)
+			return -1;
+	return 0;
+}
+
+int
+pass_folders(struct session *s, unsigned scope,
+    struct backfill_budget *budget, struct err *err)
+{
+	struct work w;
+
+	work_init(s, &w);
+	if (find_work(s, scope, &w, err) == -1 ||
+	    look_at_all(s, &w, err) == -1)
+		return -1;
+	/* "Authenticated but not connected" answers NO to everything: that is
+	 * the account's trouble, not its folders' (L008). */
+	if (w.n > 0 && w.n_well == 0 && w.last.kind != ERR_NONE) {
+		*err = w.last;
+		return -1;
+	}
+	if (look_for_sources(s, &w, err) == -1 ||
+	    fetch_all(s, &w, err) == -1 ||
+	    backfill_all(s, &w, budget, err) == -1)
+		return -1;
+	return park_failures(s, &w, err);
+}
