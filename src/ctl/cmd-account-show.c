@@ -95,7 +95,8 @@ static const struct column show_columns[] = {
 	[CELL_OWNER] = { "owner", "Owner", COLUMN_TEXT, COLUMN_IF_SET },
 	[CELL_TTL] = { "lease_ttl", "Lease left", COLUMN_SPAN,
 	    COLUMN_IF_SET },
-	[CELL_CONNS] = { "connections", "Connections", COLUMN_NUMBER },
+	[CELL_CONNS] = { "connections", "Connections", COLUMN_NUMBER,
+	    COLUMN_IF_SET },
 	[CELL_MAILBOXES] = { "mailboxes", "Folders", COLUMN_NUMBER },
 	[CELL_MESSAGES] = { "messages", "Messages", COLUMN_NUMBER },
 	[CELL_LAST_MAIL] = { "last_mail_at", "Last mail", COLUMN_TIME },
@@ -138,7 +139,9 @@ fill_lease_cells(struct ctl *ctl, const struct lease_view *view,
 {
 	cells[CELL_TIER] = view->tier;
 	cells[CELL_OWNER] = view->owner;
-	cells[CELL_CONNS] = arena_printf(ctl->arena, "%" PRId64, view->conns);
+	if (view->conns > 0)
+		cells[CELL_CONNS] = arena_printf(ctl->arena, "%" PRId64,
+		    view->conns);
 	if (view->ttl_secs >= 0)
 		cells[CELL_TTL] = arena_printf(ctl->arena, "%" PRId64,
 		    view->ttl_secs);

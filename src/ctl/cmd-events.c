@@ -166,7 +166,7 @@ is_event(const char *name)
 int
 cmd_events(struct ctl *ctl, const struct args *args, struct err *err)
 {
-	struct names names = { .ctl = ctl, .known = json_object() };
+	struct names names = { .ctl = ctl };
 
 	for (size_t i = 0; i < args->n_words; i++)
 		if (!is_event(args->words[i]))
@@ -176,6 +176,7 @@ cmd_events(struct ctl *ctl, const struct args *args, struct err *err)
 	if (lease_client_subscribe(ctl->redis,
 	    (const char *const *)args->words, args->n_words, err) == -1)
 		return -1;
+	names.known = json_object();
 	if (!ctl->is_json && display_is_terminal())
 		ctl_note("waiting for events, end with ^C");
 	for (;;) {

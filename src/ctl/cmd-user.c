@@ -42,7 +42,8 @@ static const struct column user_columns[] = {
 	{ "email", NULL, COLUMN_TEXT, COLUMN_FLEX, 18 },
 	{ "name", NULL, COLUMN_TEXT, COLUMN_FLEX | COLUMN_IF_SET, 8 },
 	{ "accounts", NULL, COLUMN_NUMBER },
-	{ "used_bytes", "USED", COLUMN_SIZE },
+	/* Shown once the quota is counted (R-JOB-9). */
+	{ "used_bytes", NULL, COLUMN_SIZE, COLUMN_JSON_ONLY },
 	{ "quota_bytes", "QUOTA", COLUMN_SIZE },
 	{ "last_active_at", "ACTIVE", COLUMN_AGE },
 	{ "id", "ID", COLUMN_TEXT, COLUMN_DROP },

@@ -25,3 +25,6 @@ libctl_a_SOURCES = \
 	src/ctl/socket.c src/ctl/socket.h \
 	src/ctl/spec.c src/ctl/spec.h \
 	src/ctl/table.c src/ctl/table.h
+
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = contrib/completion/mailherdctl

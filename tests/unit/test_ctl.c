@@ -265,6 +265,48 @@ START_TEST(the_table_is_complete)
 }
 END_TEST
 
+/* The manual page, as one string; NULL when it is not there to be read. */
+static char *
+read_manual(void)
+{
+	const char *srcdir = getenv("srcdir");
+	struct buf text = BUF_INIT;
+	char name[512], piece[4096];
+	size_t n;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s/man/mailherdctl.8",
+	    srcdir != NULL ? srcdir : ".");
+	f = fopen(name, "r");
+	if (f == NULL)
+		return NULL;
+	while ((n = fread(piece, 1, sizeof(piece), f)) > 0)
+		buf_add(&text, piece, n);
+	fclose(f);
+	return text.data;
+}
+
+START_TEST(the_manual_names_every_command_and_option)
+{
+	char *manual = read_manual(), text[128];
+
+	if (manual == NULL)
+		return; /* run by hand, outside make check */
+	for (size_t i = 0; i < n_commands; i++) {
+		snprintf(text, sizeof(text), "Cm %s", commands[i].name);
+		ck_assert_msg(strstr(manual, text) != NULL, "no \"%s\"",
+		    text);
+		for (size_t k = 0; k < commands[i].n_options; k++) {
+			snprintf(text, sizeof(text), "-%s",
+			    commands[i].options[k].name);
+			ck_assert_msg(strstr(manual, text) != NULL,
+			    "no \"%s\"", text);
+		}
+	}
+	free(manual);
+}
+END_TEST
+
 /* --- progress ------------------------------------------------------------------ */
 
 START_TEST(rate_is_that_of_the_last_seconds)
@@ -412,6 +454,7 @@ main(void)
 	tcase_add_test(tc, commands_of_one_and_two_words);
 	tcase_add_test(tc, unknown_commands_get_a_hint);
 	tcase_add_test(tc, the_table_is_complete);
+	tcase_add_test(tc, the_manual_names_every_command_and_option);
 	tcase_add_test(tc, rate_is_that_of_the_last_seconds);
 	tcase_add_test(tc, bar_never_leaves_its_width);
 	tcase_add_test(tc, replies_of_all_kinds);
