@@ -65,6 +65,8 @@ struct accounts {
 	struct event *run;	/* something is due */
 	struct event *evaluate; /* tiers, each tier_interval */
 	bool is_budget_stale;
+	unsigned stillborn;	  /* pool children in a row without a pass */
+	int64_t no_fork_until_mono; /* because of them */
 };
 
 struct accounts *accounts_new(struct master *m);

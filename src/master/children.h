@@ -78,6 +78,7 @@ struct child {
 	struct uuid account_id; /* null: none; stays when account is gone */
 	int64_t idling_since_mono; /* hot: 0 = not idling */
 	bool has_reported;	   /* its failure is known already */
+	bool has_passed;	   /* pool: ended a pass, well or not */
 	bool is_old; /* settings changed: ends after this work */
 };
 

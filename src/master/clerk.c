@@ -148,6 +148,8 @@ learn(struct clerk *clerk, enum err_kind outcome, const char *text)
 		else
 			log_warn(&clerk->log, "PostgreSQL is away: %s", text);
 		clerk->m->is_postgres_up = is_up;
+		if (is_up)
+			master_postgres_back(clerk->m);
 	}
 	if (!is_up && !event_pending(clerk->probe, EV_TIMEOUT, NULL))
 		event_in_msecs(clerk->probe, PROBE_MSECS);
@@ -168,12 +170,14 @@ on_probe(evutil_socket_t fd, short what, void *arg)
 }
 
 void
-clerk_answered(struct clerk *clerk, const struct msg_clerk_done *done)
+clerk_answered(struct clerk *clerk, struct child *child,
+    const struct msg_clerk_done *done)
 {
 	struct question *q = TAILQ_FIRST(&clerk->questions);
 
-	if (q == NULL || !q->is_sent || q->type != done->request) {
-		child_talks_nonsense(clerk->child, "an answer nobody asked for");
+	if (child != clerk->child || q == NULL || !q->is_sent ||
+	    q->type != done->request) {
+		child_talks_nonsense(child, "an answer nobody asked for");
 		return;
 	}
 	clerk->failures = 0;

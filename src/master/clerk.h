@@ -38,7 +38,8 @@ size_t clerk_backlog(const struct clerk *clerk);
 
 /* From children and relay. */
 void clerk_ready(struct clerk *clerk, struct child *child);
-void clerk_answered(struct clerk *clerk, const struct msg_clerk_done *done);
+void clerk_answered(struct clerk *clerk, struct child *child,
+    const struct msg_clerk_done *done);
 void clerk_ended(struct clerk *clerk, struct child *child);
 /* Settings changed: the next question goes to a new clerk. */
 void clerk_renew(struct clerk *clerk);

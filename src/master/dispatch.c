@@ -249,6 +249,11 @@ fork_pool(struct turn *turn, size_t wanted)
 	size_t starting = count_pool(m, CHILD_STARTING);
 	struct err err = ERR_INIT;
 
+	if (turn->now < m->accounts->no_fork_until_mono) {
+		if (starting < wanted)
+			look_at(turn, m->accounts->no_fork_until_mono);
+		return;
+	}
 	while (starting < wanted && turn->forks < FORKS_A_TURN &&
 	    children_of(m->children, KIND_POOL) < (size_t)m->conf->pool_max) {
 		turn->forks++;

@@ -82,6 +82,14 @@ on_redis_down(void *arg)
 		keeper_redis_down(m->keeper);
 }
 
+/* What was put off is done now, not at the next interval. */
+void
+master_postgres_back(struct master *m)
+{
+	if (m->keeper != NULL && !m->is_stopping && redis_is_up(m->redis))
+		keeper_redis_up(m->keeper);
+}
+
 static bool
 may_claim(void *arg)
 {

@@ -160,7 +160,8 @@ static void
 on_idling(struct master *m, struct child *child,
     const struct msg_idling *idling)
 {
-	if (!uuid_is_equal(&idling->account_id, &child->account_id))
+	if (uuid_is_null(&child->account_id) ||
+	    !uuid_is_equal(&idling->account_id, &child->account_id))
 		child_talks_nonsense(child, "idles for an account not its own");
 	else if (child->account != NULL)
 		verdict_idling(m, child, child->account);
@@ -170,7 +171,8 @@ static void
 on_pass_done(struct master *m, struct child *child,
     const struct msg_pass_done *done)
 {
-	if (!uuid_is_equal(&done->account_id, &child->account_id)) {
+	if (uuid_is_null(&child->account_id) ||
+	    !uuid_is_equal(&done->account_id, &child->account_id)) {
 		child_talks_nonsense(child, "pass of an account not its own");
 		return;
 	}
@@ -231,7 +233,7 @@ on_clerk_done(struct master *m, struct child *child,
     const struct msg_clerk_done *done)
 {
 	(void)m;
-	clerk_answered(child->clerk, done);
+	clerk_answered(child->clerk, child, done);
 }
 
 /* --- the table ---------------------------------------------------------------------------------- */

@@ -84,6 +84,8 @@ void master_stop(struct master *m, const char *why);
 void master_drain(struct master *m);
 /* Adds "restart" (names of settings) to `reply` unless that is NULL. */
 int master_reload(struct master *m, struct json_t *reply, struct err *err);
+/* The clerk has reached it again. */
+void master_postgres_back(struct master *m);
 /* Shutdown goes on when somebody has ended. */
 void master_stop_step(struct master *m);
 /* A grant may have to be refused by then. */

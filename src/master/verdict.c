@@ -109,6 +109,9 @@ judge(struct master *m, struct account *account,
 	case ERR_STALE:	  /* comes again at its time */
 		break;
 	case ERR_FENCED:
+		/* A pass begun under an epoch we have raised ourselves. */
+		if (done->epoch != account->epoch)
+			break;
 		m->counters.fenced++;
 		log_warn(&account->log, "fenced: the epoch is no longer ours");
 		account_leave(account, m, "fenced",
@@ -129,6 +132,8 @@ verdict_pass(struct master *m, struct child *child, struct account *account,
 	if (child->kind == KIND_POOL) {
 		unsigned scope = account->pool_scope;
 
+		child->has_passed = true;
+		m->accounts->stillborn = 0;
 		account->pool = NULL;
 		child->account = NULL;
 		child->account_id = (struct uuid){ .bytes = { 0 } };
@@ -293,12 +298,27 @@ blame(struct master *m, struct account *account, struct child *child)
 	account_failed(account, m, end->kind, 0, text);
 }
 
+/* A pool child that ended before it was given anything: no account is to
+ * blame, and the next would fare alike. */
+static void
+note_stillborn(struct master *m, const struct child *child)
+{
+	if (child->kind != KIND_POOL || child->has_passed ||
+	    child->account != NULL || was_our_wish(child))
+		return;
+	m->accounts->stillborn++;
+	m->accounts->no_fork_until_mono = clock_mono_msecs() +
+	    policy_pause(m->conf, ERR_TEMPORARY, m->accounts->stillborn, 0,
+		arc4random());
+}
+
 void
 verdict_end(struct master *m, struct child *child)
 {
 	struct account *account = child->account;
 
 	verdict_risk(m, child);
+	note_stillborn(m, child);
 	if (account != NULL) {
 		child->account = NULL;
 		if (account->hot == child)

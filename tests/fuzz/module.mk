@@ -56,3 +56,9 @@ fuzz_response_SOURCES = tests/fuzz/fuzz_response.c
 fuzz_response_LDADD = $(FUZZ_REMOTE_LIBS)
 FUZZ_REMOTE_LIBS = libremote.a libconf.a libbase.a $(ETPAN_LIBS) \
 	$(GNUTLS_LIBS) $(CONFUSE_LIBS) $(FUZZ_LIBS)
+
+FUZZ_TARGETS += fuzz_control
+fuzz_control_SOURCES = tests/fuzz/fuzz_control.c
+fuzz_control_LDADD = libmaster.a liblease.a libproc.a libipc.a libconf.a \
+	libbase.a $(EVENT_LIBS) $(HIREDIS_LIBS) $(JANSSON_LIBS) \
+	$(CONFUSE_LIBS) $(SODIUM_LIBS) $(FUZZ_LIBS)

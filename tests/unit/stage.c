@@ -234,8 +234,14 @@ act_hot(const struct child_start *start)
 static void
 act_pool(const struct child_start *start)
 {
+	struct msg_pass_done nobodys = { .outcome = ERR_NONE };
 	struct frame frame;
 
+	if (script->pool == ACT_EARLY) {
+		channel = start->channel;
+		generation = start->generation;
+		tell(MSG_PASS_DONE, &nobodys); /* before hello, too */
+	}
 	enter(start);
 	for (;;) {
 		struct msg_pass_done done = { .outcome = ERR_NONE };

@@ -29,6 +29,7 @@ enum act {
 	ACT_AUTH,	/* reports a refused login */
 	ACT_LEFT_LIVE,	/* reports that the row is not live */
 	ACT_CLOSE,	/* closes its channel and stays */
+	ACT_EARLY,	/* reports a pass nobody asked for */
 	ACT_GREEDY,	/* asks for a budget for ever, reads nothing */
 };
 

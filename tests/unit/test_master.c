@@ -337,6 +337,18 @@ START_TEST(pool_child_that_dies_is_replaced)
 }
 END_TEST
 
+START_TEST(pool_child_that_reports_without_work_is_ended)
+{
+	struct player *p;
+
+	script->pool = ACT_EARLY;
+	p = player_start("sync", NULL);
+	WAIT_FOR(player_status(p, "child_deaths") >= 2);
+	script->pool = ACT_WELL;
+	WAIT_FOR(player_status(p, "polls") > 0);
+}
+END_TEST
+
 /* R-LIFE-6 */
 START_TEST(refused_login_is_not_tried_in_a_loop)
 {
@@ -729,6 +741,7 @@ main(void)
 	ADD(hot_child_that_closes_its_channel_is_ended);
 	ADD(hot_child_that_wants_everything_is_ended);
 	ADD(pool_child_that_dies_is_replaced);
+	ADD(pool_child_that_reports_without_work_is_ended);
 	ADD(refused_login_is_not_tried_in_a_loop);
 	ADD(clerk_that_dies_is_asked_again);
 	ADD(without_postgres_nothing_is_claimed);

@@ -1,0 +1,92 @@
+/*
+ * fuzz_control.c - a line on the control socket, or a message on an events
+ * channel of Redis; the first byte says which.
+ *
+ * The master is a real one without children, Redis or accounts: what is
+ * tested is that whatever comes gets one line of JSON as an answer.
+ */
+#include "base/log.h"
+#include "lease/events.h"
+#include "lease/idmap.h"
+#include "master/accounts.h"
+#include "master/children.h"
+#include "master/clerk.h"
+#include "master/control.h"
+#include "master/grants.h"
+#include "master/relay.h"
+#include "master/state.h"
+
+#include "fuzz.h"
+
+#include <event2/event.h>
+
+static struct conf conf = { .log_level = LOG_LEVEL_ERROR };
+static const char *const bad_settings[] = { "no=such" };
+
+static struct master *
+make_master(void)
+{
+	static struct master m = { .conf = &conf };
+
+	if (m.base != NULL)
+		return &m;
+	m.base = event_base_new();
+	m.params.conf = &conf;
+	m.params.overrides = bad_settings; /* "reload" changes nothing */
+	m.params.n_overrides = 1;
+	m.children = children_new(&(struct children_params){ .base = m.base,
+	    .conf = &conf, .on_ready = relay_ready,
+	    .on_message = relay_message, .on_end = relay_end, .arg = &m });
+	m.grants = grants_new(&conf, relay_grant, &m);
+	m.clerk = clerk_new(&m, "main", 1000);
+	m.stop_timer = evtimer_new(m.base, NULL, NULL);
+	m.accounts = accounts_new(&m);
+	return &m;
+}
+
+static void
+try_line(const char *line, size_t len)
+{
+	char *answer = control_answer(make_master(), line, len);
+	json_t *json = json_loads(answer, 0, NULL);
+
+	if (!json_is_boolean(json_object_get(json, "ok")) ||
+	    strchr(answer, '\n') != NULL)
+		abort();
+	json_decref(json);
+	free(answer);
+}
+
+static void
+try_event(const char *text, size_t len)
+{
+	struct err err = ERR_INIT;
+	struct msg_event event;
+	char *again;
+
+	if (event_parse(text, len, &event, &err) == -1) {
+		if (err.kind != ERR_PROTOCOL)
+			abort();
+		return;
+	}
+	if (event.event >= EVENT_COUNT || event.n_ids > MSG_IDS_MAX)
+		abort();
+	again = event_format(&event, 0);
+	if (again == NULL || event_parse(again, strlen(again), &event, &err) ==
+	    -1)
+		abort();
+	free(again);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size == 0)
+		return 0;
+	log_set_level(LOG_LEVEL_ERROR);
+	if (data[0] & 1)
+		try_line((const char *)data + 1, size - 1);
+	else
+		try_event((const char *)data + 1, size - 1);
+	return 0;
+}
