@@ -41,6 +41,9 @@ ctl_print_json(json_t *object)
 {
 	char *line = json_dumps(object, JSON_COMPACT | JSON_ENCODE_ANY);
 
+	/* json_pack() refuses what is not UTF-8; we clean before. */
+	if (line == NULL)
+		die_bug("a reply that is no JSON");
 	puts(line);
 	free(line);
 	json_decref(object);

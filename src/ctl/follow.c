@@ -10,6 +10,7 @@
 #include "ctl/follow.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "lease/events.h"
 
 #include <bsd/string.h>
@@ -28,6 +29,8 @@ struct follow {
 	struct lease_client *events; /* NULL: no Redis */
 	char state[32];
 	char mailbox[MSG_TEXT_SIZE]; /* of the last event */
+	char trouble[256]; /* why nothing moves; "" when it does */
+	bool has_given_up; /* the job is dead */
 	int64_t done, total;
 	int64_t first_done; /* what was there when we began to look */
 	struct rate rate;
@@ -100,6 +103,40 @@ note(struct follow *f, int64_t done, int64_t total)
 	rate_note(&f->rate, clock_mono_msecs(), f->done);
 }
 
+/*
+ * State, messages stored, messages at the server as far as folders were looked
+ * at, and of the newest bootstrap job: what holds it up, and whether it died.
+ */
+static const char look_sql[] =
+    "SELECT a.state,"
+    " (SELECT coalesce(sum(m.messages), 0)::bigint FROM mailboxes m"
+    "  WHERE m.account_id = a.id),"
+    " (SELECT coalesce(sum(greatest(m.server_messages, m.messages)),"
+    "  0)::bigint FROM mailboxes m WHERE m.account_id = a.id),"
+    " CASE WHEN j.state = 'queued' AND j.last_error <> ''"
+    "   THEN 'tried again in ' || greatest(0,"
+    "   ceil(extract(epoch FROM j.run_at - now())))::bigint || ' s: ' ||"
+    "   j.last_error"
+    "  WHEN j.state = 'queued' THEN 'waits for a jobs worker'"
+    "  WHEN j.state = 'dead' THEN j.last_error"
+    "  ELSE '' END,"
+    " coalesce(j.state = 'dead', false)"
+    " FROM accounts a LEFT JOIN LATERAL (SELECT * FROM jobs"
+    "  WHERE account_id = a.id AND kind = 'sync_bootstrap_account'"
+    "  ORDER BY state IN ('queued', 'running') DESC, created_at DESC"
+    "  LIMIT 1) j ON true"
+    " WHERE a.id = $1::uuid";
+
+static void
+take_row(struct follow *f, const char *const *cells)
+{
+	strlcpy(f->state, cells[0], sizeof(f->state));
+	note(f, strtoll(cells[1], NULL, 10), strtoll(cells[2], NULL, 10));
+	text_clean_line(f->trouble, sizeof(f->trouble), cells[3],
+	    strlen(cells[3]));
+	f->has_given_up = strcmp(cells[4], "t") == 0;
+}
+
 static int
 look(struct follow *f, struct err *err)
 {
@@ -108,21 +145,13 @@ look(struct follow *f, struct err *err)
 	struct store_rows *rows;
 	int rc = 0;
 
-	if (store_query(f->ctl->store, arena,
-	    "SELECT a.state, coalesce(sum(m.messages), 0)::bigint,"
-	    " coalesce(sum(greatest(m.server_messages, m.messages)),"
-	    "  0)::bigint"
-	    " FROM accounts a LEFT JOIN mailboxes m ON m.account_id = a.id"
-	    " WHERE a.id = $1::uuid GROUP BY a.state", params, 1, &rows,
-	    err) == -1) {
+	if (store_query(f->ctl->store, arena, look_sql, params, 1, &rows,
+	    err) == -1)
 		rc = -1;
-	} else if (rows->n_rows == 0) {
+	else if (rows->n_rows == 0)
 		strlcpy(f->state, "deleted", sizeof(f->state));
-	} else {
-		strlcpy(f->state, ROWS_CELL(rows, 0, 0), sizeof(f->state));
-		note(f, strtoll(ROWS_CELL(rows, 0, 1), NULL, 10),
-		    strtoll(ROWS_CELL(rows, 0, 2), NULL, 10));
-	}
+	else
+		take_row(f, &ROWS_CELL(rows, 0, 0));
 	f->looked_msecs = clock_mono_msecs();
 	arena_free(&arena);
 	return rc;
@@ -137,10 +166,12 @@ open_events(struct follow *f)
 		"account.state_changed" };
 	struct err err = ERR_INIT;
 
-	if (lease_client_open(&f->events, f->ctl->conf, &err) == -1 ||
+	if (lease_client_open(&f->events, f->ctl->conf, &err) == 0 &&
 	    lease_client_subscribe(f->events, names, N_COLUMNS(names), &err) ==
-	    -1)
-		ctl_note("%s (following through the tables)", err.text);
+	    0)
+		return;
+	lease_client_close(&f->events);
+	ctl_note("%s (following through the tables)", err.text);
 }
 
 /* Sets *changed_r when the account's state has changed. */
@@ -157,7 +188,10 @@ take_event(struct follow *f, const char *message, bool *changed_r)
 		*changed_r = true;
 		return;
 	}
-	strlcpy(f->mailbox, event.name, sizeof(f->mailbox));
+	/* The event's own field may have cut a character. */
+	text_clean_line(f->mailbox, sizeof(f->mailbox), event.name,
+	    strlen(event.name));
+	f->trouble[0] = '\0';
 	note(f, event.done, event.total);
 }
 
@@ -165,18 +199,18 @@ take_event(struct follow *f, const char *message, bool *changed_r)
 static void
 wait_a_little(struct follow *f, int64_t msecs)
 {
-	int64_t until = clock_mono_msecs() + msecs;
+	int64_t until = clock_mono_msecs() + msecs, left;
 	struct err err = ERR_INIT;
 	bool changed = false;
 
-	while (!changed && clock_mono_msecs() < until) {
+	while (!changed && (left = until - clock_mono_msecs()) > 0) {
 		struct arena *arena = arena_new("event");
 		const char *message = NULL;
 
 		if (f->events == NULL) {
-			poll(NULL, 0, (int)(until - clock_mono_msecs()));
-		} else if (lease_client_next(f->events,
-		    until - clock_mono_msecs(), arena, &message, &err) == -1) {
+			poll(NULL, 0, (int)left);
+		} else if (lease_client_next(f->events, left, arena, &message,
+		    &err) == -1) {
 			lease_client_close(&f->events);
 			ctl_note("%s (following through the tables)",
 			    err.text);
@@ -199,7 +233,8 @@ add_figures(struct buf *out, const struct follow *f)
 	double per_second = rate_per_second(&f->rate);
 
 	if (f->total == 0) {
-		buf_adds(out, "looking for folders");
+		if (*f->trouble == '\0')
+			buf_adds(out, "looking for folders");
 		return;
 	}
 	buf_addf(out, "%s / %s  %d %%",
@@ -216,36 +251,52 @@ add_figures(struct buf *out, const struct follow *f)
 		    per_second) + 1));
 }
 
+/* The folder under way, or what holds us up. */
+static void
+add_remark(struct buf *out, const struct follow *f, size_t width)
+{
+	const char *text = *f->trouble != '\0' ? f->trouble : f->mailbox;
+	struct buf clean = BUF_INIT;
+
+	if (*text == '\0')
+		return;
+	if (out->len > 0)
+		buf_adds(out, "  ");
+	display_clean(&clean, text);
+	display_cut(out, buf_str(&clean), width);
+	buf_release(&clean);
+}
+
 static void
 draw(struct follow *f)
 {
-	struct buf figures = BUF_INIT, line = BUF_INIT, name = BUF_INIT;
-	size_t columns = display_columns(), bar, used;
+	struct buf figures = BUF_INIT, line = BUF_INIT;
+	size_t columns = display_columns(), bar = 40, used, room;
 
 	add_figures(&figures, f);
-	if (*f->mailbox != '\0') {
-		display_clean(&name, f->mailbox);
-		buf_adds(&figures, "  ");
-		display_cut(&figures, buf_str(&name), 20);
-	}
 	used = display_width(buf_str(&figures)) + 3;
-	bar = columns > used + 10 ? columns - used : 10;
-	progress_bar(&line, f->done, f->total, bar < 40 ? bar : 40);
+	/* The bar gives way to a long remark, but not altogether. */
+	room = columns > used + 12 ? columns - used - 12 : 8;
+	add_remark(&figures, f, *f->trouble == '\0' && room > 20 ? 20 : room);
+	used = display_width(buf_str(&figures)) + 3;
+	if (columns < used + bar)
+		bar = columns > used + 10 ? columns - used : 10;
+	progress_bar(&line, f->done, f->total, bar);
 	buf_addf(&line, "  %s", buf_str(&figures));
 	printf("\r\033[K%s", line.data);
 	fflush(stdout);
 	f->is_drawn = true;
 	buf_release(&figures);
 	buf_release(&line);
-	buf_release(&name);
 }
 
 static void
 print_json(struct follow *f)
 {
 	double per_second = rate_per_second(&f->rate);
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I}",
 	    "account_id", f->id, "state", f->state, "mailbox", f->mailbox,
+	    "trouble", f->trouble,
 	    "done", (json_int_t)f->done, "total", (json_int_t)f->total,
 	    "per_second", (json_int_t)(per_second + 0.5));
 
@@ -262,7 +313,8 @@ print_line(struct follow *f)
 	struct buf figures = BUF_INIT;
 
 	add_figures(&figures, f);
-	printf("%s  %s\n", f->state, figures.data);
+	add_remark(&figures, f, SIZE_MAX);
+	printf("%s  %s\n", f->state, buf_str(&figures));
 	fflush(stdout);
 	buf_release(&figures);
 }
@@ -291,8 +343,8 @@ print_progress(struct follow *f)
 static bool
 is_running(const struct follow *f)
 {
-	return strcmp(f->state, "new") == 0 ||
-	    strcmp(f->state, "bootstrapping") == 0;
+	return !f->has_given_up && (strcmp(f->state, "new") == 0 ||
+	    strcmp(f->state, "bootstrapping") == 0);
 }
 
 static void
