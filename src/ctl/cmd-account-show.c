@@ -111,7 +111,7 @@ static const struct column show_columns[] = {
 	[CELL_ID] = { "id", "ID", COLUMN_TEXT },
 };
 
-/* --- from Redis ------------------------------------------------------------------- */
+/* --- from Redis --------------------------------------------------------- */
 
 /* Views of all rows' accounts; NULL with a note when Redis is away. */
 static struct lease_view *
@@ -147,7 +147,7 @@ fill_lease_cells(struct ctl *ctl, const struct lease_view *view,
 		    view->ttl_secs);
 }
 
-/* --- list ---------------------------------------------------------------------------- */
+/* --- list --------------------------------------------------------------- */
 
 static int
 print_list(struct ctl *ctl, const struct store_rows *rows)
@@ -199,7 +199,7 @@ cmd_account_list(struct ctl *ctl, const struct args *args, struct err *err)
 	return print_list(ctl, rows);
 }
 
-/* --- show: what comes next -------------------------------------------------------------- */
+/* --- show: what comes next ---------------------------------------------- */
 
 /* The account's newest job that is not done. */
 static const char *
@@ -277,7 +277,7 @@ describe_next(struct ctl *ctl, const struct lease_view *view,
 	return NULL;
 }
 
-/* --- show -------------------------------------------------------------------------------- */
+/* --- show --------------------------------------------------------------- */
 
 static int
 show(struct ctl *ctl, const struct uuid *id, struct err *err)

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* --- parts of an account ------------------------------------------------------- */
+/* --- parts of an account ------------------------------------------------ */
 
 /* Options in args to the account's servers; what is absent stays. */
 static int
@@ -86,7 +86,7 @@ take_password(struct ctl *ctl, const char *file, struct account *a,
 	return rc;
 }
 
-/* --- add -------------------------------------------------------------------------- */
+/* --- add ---------------------------------------------------------------- */
 
 static int
 fill_new(struct ctl *ctl, const struct args *args, struct account *a,
@@ -131,7 +131,7 @@ cmd_account_add(struct ctl *ctl, const struct args *args, struct err *err)
 	return 0;
 }
 
-/* --- changes of state ------------------------------------------------------------- */
+/* --- changes of state --------------------------------------------------- */
 
 static int
 load(struct ctl *ctl, const struct args *args, struct account **a_r,
@@ -253,7 +253,7 @@ cmd_account_refresh(struct ctl *ctl, const struct args *args, struct err *err)
 	return 0;
 }
 
-/* --- set -------------------------------------------------------------------------- */
+/* --- set ---------------------------------------------------------------- */
 
 /* Does this change promise another outcome of the next login? */
 static bool

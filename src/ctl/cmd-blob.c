@@ -44,7 +44,7 @@ struct verify {
 	bool has_drawn;
 };
 
-/* --- progress ------------------------------------------------------------------ */
+/* --- progress ----------------------------------------------------------- */
 
 static void
 clear_progress(struct verify *v)
@@ -75,7 +75,7 @@ draw_progress(struct verify *v)
 	v->has_drawn = true;
 }
 
-/* --- the walk over the disk ------------------------------------------------------ */
+/* --- the walk over the disk --------------------------------------------- */
 
 static int
 on_found(void *arg, const struct blob_found *found)
@@ -130,7 +130,7 @@ find_seen(struct verify *v, const struct blob_ref *ref)
 	return found;
 }
 
-/* --- the rows ----------------------------------------------------------------------- */
+/* --- the rows ----------------------------------------------------------- */
 
 static void
 format_digest(char out[DIGEST_SIZE * 2 + 1], const uint8_t *digest)
@@ -225,7 +225,7 @@ on_row(void *arg, const struct blob_ref *ref)
 	return 0;
 }
 
-/* --- verify --------------------------------------------------------------------------- */
+/* --- verify ------------------------------------------------------------- */
 
 static void
 load_total(struct verify *v)
@@ -304,7 +304,7 @@ cmd_blob_verify(struct ctl *ctl, const struct args *args, struct err *err)
 	return rc;
 }
 
-/* --- gc ---------------------------------------------------------------------------------- */
+/* --- gc ----------------------------------------------------------------- */
 
 int
 cmd_blob_gc(struct ctl *ctl, const struct args *args, struct err *err)

@@ -97,7 +97,7 @@ ask_all(struct ctl *ctl, const char *cmd, on_reply *on_reply, void *arg,
 	return rc;
 }
 
-/* --- status -------------------------------------------------------------------------- */
+/* --- status ------------------------------------------------------------- */
 
 static enum tint
 tint_running(const char *cell)
@@ -185,7 +185,7 @@ cmd_status(struct ctl *ctl, const struct args *args, struct err *err)
 	return ask_all(ctl, "status", print_status, &n, err);
 }
 
-/* --- ps ------------------------------------------------------------------------------- */
+/* --- ps ----------------------------------------------------------------- */
 
 static enum tint
 tint_child_state(const char *cell)
@@ -261,7 +261,7 @@ cmd_ps(struct ctl *ctl, const struct args *args, struct err *err)
 	return rc;
 }
 
-/* --- one account ------------------------------------------------------------------------ */
+/* --- one account -------------------------------------------------------- */
 
 /* An id needs no database; an e-mail does. */
 static int
@@ -399,7 +399,7 @@ cmd_release(struct ctl *ctl, const struct args *args, struct err *err)
 	    id), "lease is being released", err);
 }
 
-/* --- the daemon as a whole -------------------------------------------------------------- */
+/* --- the daemon as a whole ---------------------------------------------- */
 
 int
 cmd_drain(struct ctl *ctl, const struct args *args, struct err *err)

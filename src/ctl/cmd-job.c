@@ -8,7 +8,8 @@
 #include "ctl/commands.h"
 
 #define JOB_ROW                                                           \
-	"j.id, left(j.id::text, 8), j.queue, j.kind, j.account_id, coalesce(a.email, ''),"     \
+	"j.id, left(j.id::text, 8), j.queue, j.kind, j.account_id,"       \
+	" coalesce(a.email, ''),"                                         \
 	" j.state, j.attempts,"                                           \
 	" CASE WHEN j.state IN ('queued', 'running')"                     \
 	"  THEN extract(epoch FROM j.run_at)::bigint END, j.last_error"
@@ -74,7 +75,7 @@ cmd_job_list(struct ctl *ctl, const struct args *args, struct err *err)
 	return ctl_list(ctl, &job_listing, params, 3, err);
 }
 
-/* --- show ---------------------------------------------------------------------- */
+/* --- show --------------------------------------------------------------- */
 
 static const struct column show_columns[] = {
 	{ "id", "Job", COLUMN_TEXT },
@@ -159,7 +160,7 @@ cmd_job_show(struct ctl *ctl, const struct args *args, struct err *err)
 	return 0;
 }
 
-/* --- retry, drop ------------------------------------------------------------------ */
+/* --- retry, drop -------------------------------------------------------- */
 
 /* Runs the change and tells why when no row was fit for it. */
 static int

@@ -63,7 +63,7 @@ tint_marks(const char *cell)
 	{ "size", NULL, COLUMN_SIZE, COLUMN_DROP_FIRST },                 \
 	{ "thread_id", NULL, COLUMN_NUMBER, COLUMN_JSON_ONLY }
 
-/* --- list, search ---------------------------------------------------------------- */
+/* --- list, search ------------------------------------------------------- */
 
 static const struct column list_columns[] = { MESSAGE_COLUMNS };
 static const struct column search_columns[] = {
@@ -113,8 +113,8 @@ read_scope(struct ctl *ctl, const struct args *args, struct message_scope *out,
 }
 
 static int
-check_mailbox(struct ctl *ctl, const struct message_scope *scope, const char *path,
-    struct err *err)
+check_mailbox(struct ctl *ctl, const struct message_scope *scope,
+    const char *path, struct err *err)
 {
 	const char *params[] = { scope->account_text, path };
 	struct store_rows *rows;
@@ -159,7 +159,7 @@ cmd_message_search(struct ctl *ctl, const struct args *args, struct err *err)
 	return ctl_list(ctl, &search_listing, params, 3, err);
 }
 
-/* --- show -------------------------------------------------------------------------- */
+/* --- show --------------------------------------------------------------- */
 
 static int
 message_id(const char *text, int64_t *id_r, struct err *err)
@@ -297,7 +297,7 @@ cmd_message_show(struct ctl *ctl, const struct args *args, struct err *err)
 	return 0;
 }
 
-/* --- raw --------------------------------------------------------------------------- */
+/* --- raw ---------------------------------------------------------------- */
 
 struct output {
 	struct err *err;

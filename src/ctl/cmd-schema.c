@@ -48,7 +48,7 @@ cmd_migrate(struct ctl *ctl, const struct args *args, struct err *err)
 	return 0;
 }
 
-/* --- init ----------------------------------------------------------------------- */
+/* --- init --------------------------------------------------------------- */
 
 /* mkdir -p; only the last directory is ours to restrict. */
 static int

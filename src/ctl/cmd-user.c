@@ -36,7 +36,7 @@ cmd_user_add(struct ctl *ctl, const struct args *args, struct err *err)
 	return 0;
 }
 
-/* --- list --------------------------------------------------------------------- */
+/* --- list --------------------------------------------------------------- */
 
 static const struct column user_columns[] = {
 	{ "email", NULL, COLUMN_TEXT, COLUMN_FLEX, 18 },
@@ -67,7 +67,7 @@ cmd_user_list(struct ctl *ctl, const struct args *args, struct err *err)
 	return ctl_list(ctl, &user_listing, NULL, 0, err);
 }
 
-/* --- active ------------------------------------------------------------------- */
+/* --- active ------------------------------------------------------------- */
 
 int
 cmd_user_active(struct ctl *ctl, const struct args *args, struct err *err)
@@ -82,7 +82,7 @@ cmd_user_active(struct ctl *ctl, const struct args *args, struct err *err)
 	return lease_client_publish(ctl->redis, &event, err);
 }
 
-/* --- delete ------------------------------------------------------------------- */
+/* --- delete ------------------------------------------------------------- */
 
 int
 cmd_user_delete(struct ctl *ctl, const struct args *args, struct err *err)

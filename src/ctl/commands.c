@@ -15,8 +15,8 @@ static const struct option_row user_add_options[] = {
 static const struct option_row account_add_options[] = {
 	{ "user", 'u', "USER", "whose account it is: id or e-mail", true },
 	{ "email", 0, "EMAIL", "the account's address", true },
-	{ "imap", 0, "SPEC", "where the mail is: host[:port][,tls|starttls|none]",
-	    true },
+	{ "imap", 0, "SPEC", "where the mail is: "
+	    "host[:port][,tls|starttls|none]", true },
 	{ "smtp", 0, "SPEC", "where mail is sent; same form" },
 	{ "login", 0, "LOGIN", "name to log in with (default: the e-mail)" },
 	{ "smtp-login", 0, "LOGIN", "the same for SMTP (default: as IMAP)" },
@@ -210,7 +210,7 @@ command_usage(const struct command *command, struct buf *out)
 	}
 }
 
-/* --- finding one ------------------------------------------------------------ */
+/* --- finding one -------------------------------------------------------- */
 
 /* Does `name` begin with the word `family` and a blank? */
 static bool
@@ -234,8 +234,8 @@ ask_which(const char *family, struct err *err)
 		if (!is_of_family(commands[i].name, family))
 			continue;
 		n++;
-		buf_addf(&list, "%s%s", n == 1 ? "" : n == total ? " or " : ", ",
-		    commands[i].name + strlen(family) + 1);
+		buf_addf(&list, "%s%s", n == 1 ? "" : n == total ? " or "
+		    : ", ", commands[i].name + strlen(family) + 1);
 	}
 	err_set(err, ERR_PERMANENT, "%s what? %s", family, buf_str(&list));
 	buf_release(&list);

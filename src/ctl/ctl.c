@@ -61,7 +61,7 @@ ctl_print_id(const struct ctl *ctl, const char *key, const struct uuid *id)
 		puts(text);
 }
 
-/* --- sessions ------------------------------------------------------------------ */
+/* --- sessions ----------------------------------------------------------- */
 
 int
 ctl_redis(struct ctl *ctl, struct err *err)
@@ -112,7 +112,7 @@ ctl_account(struct ctl *ctl, const char *name, struct uuid *id_r,
 	return 0;
 }
 
-/* --- queries ------------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------ */
 
 int
 ctl_query(struct ctl *ctl, const char *sql, const char *const *params,
@@ -139,7 +139,7 @@ ctl_list(struct ctl *ctl, const struct listing *listing,
 	return 0;
 }
 
-/* --- telling the daemons --------------------------------------------------------- */
+/* --- telling the daemons ------------------------------------------------ */
 
 static int
 publish_state(struct ctl *ctl, const struct uuid *account_id,
@@ -196,7 +196,7 @@ announce_job(struct ctl *ctl, const char *queue, const struct uuid *job_id)
 		note_away(ctl, &err, "the job starts at the next sweep");
 }
 
-/* --- colours of words --------------------------------------------------------------- */
+/* --- colours of words --------------------------------------------------- */
 
 struct word_tint {
 	const char *word;

@@ -52,7 +52,7 @@ void ctl_print_id(const struct ctl *ctl, const char *key,
 int ctl_account(struct ctl *ctl, const char *name, struct uuid *id_r,
     struct err *err);
 
-/* --- queries ------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------ */
 
 int ctl_query(struct ctl *ctl, const char *sql, const char *const *params,
     size_t n_params, struct store_rows **rows_r, struct err *err);
@@ -70,7 +70,7 @@ struct listing {
 int ctl_list(struct ctl *ctl, const struct listing *listing,
     const char *const *params, size_t n_params, struct err *err);
 
-/* --- telling the daemons ---------------------------------------------------- */
+/* --- telling the daemons ------------------------------------------------ */
 
 /*
  * After a commit.  Redis being away is no failure: the daemons find the
@@ -81,7 +81,7 @@ void announce_state(struct ctl *ctl, const struct uuid *account_id,
 void announce_job(struct ctl *ctl, const char *queue,
     const struct uuid *job_id);
 
-/* --- colours of words --------------------------------------------------------- */
+/* --- colours of words --------------------------------------------------- */
 
 enum tint tint_account_state(const char *cell);
 enum tint tint_job_state(const char *cell);

@@ -38,7 +38,7 @@ struct follow {
 	bool is_drawn; /* a line without line end stands on the terminal */
 };
 
-/* --- arithmetic ------------------------------------------------------------------ */
+/* --- arithmetic --------------------------------------------------------- */
 
 void
 rate_note(struct rate *rate, int64_t now_msecs, int64_t done)
@@ -88,7 +88,7 @@ progress_bar(struct buf *out, int64_t done, int64_t total, size_t width)
 	buf_adds(out, display_plain());
 }
 
-/* --- what is known ---------------------------------------------------------------- */
+/* --- what is known ------------------------------------------------------ */
 
 /* Tables and events both may lag; the larger figures are the newer ones. */
 static void
@@ -157,7 +157,7 @@ look(struct follow *f, struct err *err)
 	return rc;
 }
 
-/* --- events ------------------------------------------------------------------------ */
+/* --- events ------------------------------------------------------------- */
 
 static void
 open_events(struct follow *f)
@@ -223,7 +223,7 @@ wait_a_little(struct follow *f, int64_t msecs)
 		f->looked_msecs = 0;
 }
 
-/* --- printing ------------------------------------------------------------------------ */
+/* --- printing ----------------------------------------------------------- */
 
 /* "12,345 / 20,000  61 %  6,120 msg/s  1 s left" */
 static void
@@ -338,7 +338,7 @@ print_progress(struct follow *f)
 	f->printed_msecs = now;
 }
 
-/* --- the loop ------------------------------------------------------------------------- */
+/* --- the loop ----------------------------------------------------------- */
 
 static bool
 is_running(const struct follow *f)

@@ -13,7 +13,7 @@
  */
 int follow_backfill(struct ctl *ctl, const struct uuid *id, struct err *err);
 
-/* --- the arithmetic, for tests ------------------------------------------------ */
+/* --- the arithmetic, for tests ------------------------------------------ */
 
 #define RATE_SAMPLES 16
 

@@ -14,8 +14,8 @@
 
 /*
  * file: a path, "-" = standard input, NULL = ask on the terminal,
- * without echo.  One line end at the end is not part of it.  Clear the buffer with
- * explicit_bzero() after use.
+ * without echo.  One line end at the end is not part of it.  Clear the buffer
+ * with explicit_bzero() after use.
  */
 int password_read(const char *file, const char *prompt,
     char secret_r[PASSWORD_SIZE], size_t *len_r, struct err *err);

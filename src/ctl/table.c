@@ -119,7 +119,7 @@ table_add_object(struct table *t, json_t *object)
 	free(cells);
 }
 
-/* --- layout ------------------------------------------------------------------ */
+/* --- layout ------------------------------------------------------------- */
 
 static void
 add_title(struct buf *out, const struct column *c)
@@ -271,7 +271,7 @@ fit(const struct table *t, struct layout *l, size_t width)
 		l->width[c]--;
 }
 
-/* --- printing ----------------------------------------------------------------- */
+/* --- printing ----------------------------------------------------------- */
 
 static void
 add_blanks(struct buf *out, size_t n)
@@ -431,7 +431,7 @@ table_print(struct table *t, const char *empty)
 	buf_release(&out);
 }
 
-/* --- a record ------------------------------------------------------------------ */
+/* --- a record ----------------------------------------------------------- */
 
 static bool
 is_in_record(const struct table *t, size_t row, size_t c)

@@ -75,7 +75,7 @@ void table_print_record(struct table *t);
 void table_render(struct table *t, struct buf *out, size_t width);
 void table_render_record(struct table *t, struct buf *out, size_t width);
 
-/* --- one cell ------------------------------------------------------------ */
+/* --- one cell ----------------------------------------------------------- */
 
 /* As people read it, cleaned.  `now` decides what is long ago. */
 void cell_human(struct buf *out, enum column_type type, const char *cell,

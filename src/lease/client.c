@@ -71,7 +71,7 @@ call_done(redisReply *reply)
 	return 0;
 }
 
-/* --- session ------------------------------------------------------------------ */
+/* --- session ------------------------------------------------------------ */
 
 static redisContext *
 connect_to(const char *where, struct err *err)
@@ -153,7 +153,7 @@ lease_client_close(struct lease_client **c)
 	*c = NULL;
 }
 
-/* --- accounts ------------------------------------------------------------------ */
+/* --- accounts ----------------------------------------------------------- */
 
 static void
 ask_view(struct lease_client *c, const struct uuid *id)
@@ -230,7 +230,7 @@ lease_client_views(struct lease_client *c, const struct uuid *ids, size_t n,
 	return 0;
 }
 
-/* --- workers ------------------------------------------------------------------- */
+/* --- workers ------------------------------------------------------------ */
 
 struct worker_list {
 	struct worker_view *items;
@@ -348,7 +348,7 @@ lease_client_workers(struct lease_client *c, const char *family,
 	return rc;
 }
 
-/* --- changes ------------------------------------------------------------------- */
+/* --- changes ------------------------------------------------------------ */
 
 int
 lease_client_ring(struct lease_client *c, const char *queue,
@@ -398,7 +398,7 @@ lease_client_publish(struct lease_client *c, const struct msg_event *event,
 	return rc;
 }
 
-/* --- events -------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------- */
 
 int
 lease_client_subscribe(struct lease_client *c, const char *const *events,

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- arguments ------------------------------------------------------------- */
+/* --- arguments ---------------------------------------------------------- */
 
 static const struct option_row options[] = {
 	{ "account", 'a', "A", "", true },
@@ -122,7 +122,7 @@ START_TEST(sizes)
 }
 END_TEST
 
-/* --- SPEC ------------------------------------------------------------------ */
+/* --- SPEC --------------------------------------------------------------- */
 
 START_TEST(specs)
 {
@@ -199,7 +199,7 @@ START_TEST(a_host_name_too_long_is_refused)
 }
 END_TEST
 
-/* --- commands ---------------------------------------------------------------- */
+/* --- commands ----------------------------------------------------------- */
 
 static const struct command *
 find(const char *line, int *used)
@@ -307,7 +307,7 @@ START_TEST(the_manual_names_every_command_and_option)
 }
 END_TEST
 
-/* --- progress ------------------------------------------------------------------ */
+/* --- progress ----------------------------------------------------------- */
 
 START_TEST(rate_is_that_of_the_last_seconds)
 {
@@ -343,7 +343,7 @@ START_TEST(bar_never_leaves_its_width)
 }
 END_TEST
 
-/* --- control socket ---------------------------------------------------------------- */
+/* --- control socket ----------------------------------------------------- */
 
 static char dir[] = "/tmp/mailherd-ctl.XXXXXX";
 static char path[128];

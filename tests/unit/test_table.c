@@ -218,7 +218,7 @@ START_TEST(record_wraps_long_values_at_their_own_indent)
 }
 END_TEST
 
-/* --- cells ----------------------------------------------------------------- */
+/* --- cells -------------------------------------------------------------- */
 
 static const char *
 human(enum column_type type, const char *cell, int64_t now)
