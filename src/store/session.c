@@ -249,6 +249,23 @@ roll_back(struct store *s)
 		PQclear(res);
 }
 
+/* Nobody may talk into a commit that is in flight; whoever forgot to wait
+ * for it, on an error path, loses its events but not its rows. */
+static void
+finish_commit(struct store *s)
+{
+	struct commit_result result;
+	struct err failure = ERR_INIT;
+	struct arena *arena;
+
+	if (!s->commit.is_active)
+		return;
+	arena = arena_new("forgotten commit");
+	if (store_commit_wait(s, arena, &result, &failure) == -1)
+		log_warn(&s->log, "commit failed: %s", failure.text);
+	arena_free(&arena);
+}
+
 int
 session_run(struct store *s, const char *sql, const struct params *p,
     PGresult **res_r, struct err *err)
@@ -256,6 +273,8 @@ session_run(struct store *s, const char *sql, const struct params *p,
 	PGresult *res, *kept = NULL;
 	int rc = 0;
 
+	finish_commit(s);
+	s->sqlstate[0] = '\0';
 	if (session_send(s, sql, p, err) == -1 || flush(s, err) == -1)
 		return -1;
 	for (;;) {
@@ -297,8 +316,8 @@ session_begin_fenced(struct store *s, const struct fence *fence,
 {
 	struct params p;
 
-	if (s->commit.is_active)
-		die_bug("a commit is still in flight");
+	finish_commit(s);
+	s->sqlstate[0] = '\0';
 	if (PQenterPipelineMode(s->conn) == 0)
 		return session_fail(s, "no pipeline", err);
 	params_init(&p);
