@@ -27,3 +27,8 @@ check_PROGRAMS += test_remote_dovecot.imap
 TESTS += test_remote_dovecot.imap
 test_remote_dovecot_imap_SOURCES = tests/unit/test_remote_dovecot.c
 test_remote_dovecot_imap_LDADD = $(REMOTE_LIBS)
+
+# By hand: tests/with-dovecot ./bench_remote [MESSAGES [BYTES [CHILDREN]]]
+EXTRA_PROGRAMS += bench_remote
+bench_remote_SOURCES = scripts/bench/remote.c
+bench_remote_LDADD = $(REMOTE_LIBS)
