@@ -1,13 +1,13 @@
 /*
  * charset.c - bytes of any charset to UTF-8.
  *
- * Runs in: children that parse.  Never blocks (but loads a converter of libc
- * on the first use of a charset).
+ * Runs in: children that parse.  Never blocks.
  *
  * Labels lie.  A table says what each really means in mail (gb2312 is gb18030,
  * iso-8859-1 is windows-1252); a label outside the table is unknown, whatever
  * libc could do with it, which also keeps its rarer converters and their bugs
- * out of reach.
+ * out of reach.  All converters are loaded before fork (a few
+ * milliseconds, 1.3 MB shared): a confined child may not find them any more.
  */
 #include "mime/charset.h"
 
@@ -225,11 +225,10 @@ open_converter(int which)
 void
 charset_init(void)
 {
-	open_converter(CONVERT_CP1251);
-	open_converter(CONVERT_ISO_8859_2);
-	open_converter(CONVERT_ISO_8859_15);
-	open_converter(CONVERT_GB18030);
-	open_converter(CONVERT_ISO_2022_JP);
+	int i;
+
+	for (i = 0; i < CONVERTER_COUNT; i++)
+		open_converter(i);
 }
 
 static size_t

@@ -23,7 +23,7 @@ bool charset_is_known(const char *label, size_t len);
 /* The charset an HTML text names itself; NULL when it does not. */
 const char *charset_in_html(const char *html, size_t len, size_t *len_r);
 
-/* Opens the most frequent converters, so that children inherit them. */
+/* Loads all converters of libc, so that children inherit them. */
 void charset_init(void);
 
 #endif
