@@ -16,6 +16,7 @@
 #include <ctype.h>
 
 #define GAP 2 /* blanks between columns */
+#define LEAST 4 /* what a column shrinks to on a very narrow terminal */
 
 struct table {
 	const struct column *columns;
@@ -206,10 +207,12 @@ total_width(const struct table *t, const struct layout *l)
 	return n > 0 ? total + (n - 1) * GAP : 0;
 }
 
-/* The column that is the most above its floor, relatively; n_columns when none
- * has anything left to give. */
+/*
+ * The column that is the most above its floor, relatively; n_columns when none
+ * has anything left to give.  desperate: floors count no longer.
+ */
 static size_t
-most_flexible(const struct table *t, const struct layout *l)
+most_flexible(const struct table *t, const struct layout *l, bool desperate)
 {
 	size_t found = t->n_columns;
 
@@ -217,7 +220,7 @@ most_flexible(const struct table *t, const struct layout *l)
 		const struct column *col = &t->columns[c];
 
 		if (!l->shown[c] || !(col->flags & COLUMN_FLEX) ||
-		    l->width[c] <= col->floor)
+		    l->width[c] <= (desperate ? LEAST : col->floor))
 			continue;
 		if (found == t->n_columns ||
 		    l->width[c] * t->columns[found].floor >=
@@ -267,7 +270,10 @@ fit(const struct table *t, struct layout *l, size_t width)
 	    (c = next_to_drop(t, l)) < t->n_columns)
 		l->shown[c] = false;
 	while (total_width(t, l) > width &&
-	    (c = most_flexible(t, l)) < t->n_columns)
+	    (c = most_flexible(t, l, false)) < t->n_columns)
+		l->width[c]--;
+	while (total_width(t, l) > width &&
+	    (c = most_flexible(t, l, true)) < t->n_columns)
 		l->width[c]--;
 }
 

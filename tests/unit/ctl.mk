@@ -9,3 +9,7 @@ test_ctl_LDADD = libctl.a libstore.a liblease.a libproc.a libipc.a libconf.a \
 	libbase.a $(EVENT_LIBS) $(HIREDIS_LIBS) $(PQ_LIBS) $(GNUTLS_LIBS) \
 	$(CONFUSE_LIBS) $(JANSSON_LIBS) $(SODIUM_LIBS) $(ZSTD_LIBS) \
 	$(UNIT_LIBS)
+
+# The commands against a private PostgreSQL and Redis.
+TESTS += tests/unit/test_commands.pg
+EXTRA_DIST += tests/unit/test_commands.pg
