@@ -13,10 +13,8 @@
 
 #include "base/xmem.h"
 
-#include <libetpan/libetpan.h>
-
-#include <stdbool.h>
 #include <stdint.h>
+#include <strings.h>
 
 static int parse(int caller, mailstream *stream, MMAPString *buffer,
     struct mailimap_parser_context *context, size_t *at,
@@ -173,6 +171,18 @@ parse(int caller, mailstream *stream, MMAPString *buffer,
 		return MAILIMAP_ERROR_MEMORY;
 	*at = to;
 	return MAILIMAP_NO_ERROR;
+}
+
+bool
+catchall_is_fetch(const struct mailimap_extension_data *data)
+{
+	const char *text = data->ext_data;
+
+	if (data->ext_extension != &api ||
+	    data->ext_type != MAILIMAP_EXTENDED_PARSER_RESPONSE_DATA)
+		return false;
+	text += strspn(text, "0123456789");
+	return strncasecmp(text, " FETCH", 6) == 0;
 }
 
 static void

@@ -11,6 +11,7 @@
 #include "remote/command.h"
 
 #include "base/text.h"
+#include "remote/catchall.h"
 #include "remote/changes.h"
 #include "remote/words.h"
 
@@ -179,6 +180,11 @@ command_settle(struct remote *r, struct err *err)
 			return -1;
 		r->id_tag = 0;
 	}
+	if (r->unselect_tag != 0) {
+		if (read_lines(r, r->unselect_tag, NULL, &reply, err) == -1)
+			return -1;
+		r->unselect_tag = 0;
+	}
 	if (r->enable_tag != 0) {
 		if (read_lines(r, r->enable_tag, NULL, &reply, err) == -1)
 			return -1;
@@ -210,6 +216,8 @@ gather(struct remote *r)
 	     i = clist_next(i)) {
 		struct mailimap_extension_data *data = clist_content(i);
 
+		if (catchall_is_fetch(data))
+			wire_notes(r->wire)->n_lost_fetches++;
 		if (data->ext_extension == &mailimap_extension_qresync &&
 		    data->ext_type == MAILIMAP_QRESYNC_TYPE_VANISHED) {
 			struct mailimap_qresync_vanished *v = data->ext_data;

@@ -30,7 +30,8 @@ struct mend_notes {
 	bool has_enabled;	/* an untagged ENABLED came */
 	bool enabled_qresync, enabled_condstore;
 	char last_words[240];
-	unsigned n_broken_lists, n_broken_fetches; /* parts were left out */
+	unsigned n_broken_lists; /* lines left out */
+	unsigned n_lost_fetches; /* not even the UID could be read */
 };
 
 struct mend {
@@ -51,6 +52,7 @@ struct mend {
 	} reply;
 	unsigned value_depth; /* FETCH: inside the value of an unknown item */
 	bool has_items;	      /* FETCH: something was passed on */
+	bool has_uid;	      /* FETCH: UID was among it */
 };
 
 void mend_init(struct mend *m);

@@ -164,6 +164,7 @@ item_uid(struct mend *m, struct scan *s, struct buf *out)
 	if (!scan_number(s, &uid))
 		return skip_value(m, s);
 	if (uid > 0 && uid <= UINT32_MAX) {
+		m->has_uid = true;
 		begin_item(m, out, "UID ");
 		buf_addf(out, "%u", (unsigned)uid);
 	}
@@ -328,10 +329,11 @@ finish(struct mend *m, const struct scan *s, bool is_broken, struct buf *out)
 {
 	enum mend_verdict verdict = mend_skip(m, s);
 
-	if (is_broken)
-		m->notes.n_broken_fetches++;
-	else
-		m->has_literal = false, m->reply = REPLY_NONE;
+	if (!is_broken) {
+		m->has_literal = false;
+		m->reply = REPLY_NONE;
+	} else if (!m->has_uid)
+		m->notes.n_lost_fetches++;
 	m->value_depth = 0;
 	if (m->has_items)
 		buf_adds(out, ")\r\n");
@@ -372,11 +374,11 @@ enum mend_verdict
 mend_fetch_begin(struct mend *m, struct scan *s, uint32_t number,
     struct buf *out)
 {
-	m->has_items = false;
+	m->has_items = m->has_uid = false;
 	m->value_depth = 0;
 	scan_blanks(s);
 	if (s->p == s->end || *s->p != '(') {
-		m->notes.n_broken_fetches++;
+		m->notes.n_lost_fetches++;
 		return mend_skip(m, s);
 	}
 	s->p++;

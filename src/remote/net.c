@@ -67,6 +67,16 @@ net_is_address(const char *host)
 	    inet_pton(AF_INET6, plain, bytes) == 1;
 }
 
+void
+net_init(void)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM }, *list;
+
+	if (getaddrinfo("localhost", "imap", &hints, &list) == 0)
+		freeaddrinfo(list);
+}
+
 static int
 resolve(const char *host, uint16_t port, struct addrinfo **list_r,
     struct err *err)

@@ -20,6 +20,9 @@
 int net_clean_host(char out[NET_HOST_SIZE], const char *host, struct err *err);
 bool net_is_address(const char *host);
 
+/* Before fork: loads what the resolver would else load in each child. */
+void net_init(void);
+
 /* Looked at while waiting; -1 gives up with the error it set. */
 typedef int net_may_go_on(void *arg, struct err *err);
 

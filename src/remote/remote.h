@@ -8,8 +8,8 @@
  * Deadlines.  A command has command_msecs in all, whatever the server sends
  * meanwhile.  Replies whose length nobody knows (FETCH, SELECT with QRESYNC)
  * instead end when nothing has come for command_msecs, or when less than
- * 1 KiB/s was averaged over a minute of waiting: a server that drips bytes is
- * cut.  Only waiting for the server counts, not what the caller does meanwhile.
+ * 1 KiB/s was averaged over twice that time (at most a minute) of waiting: a
+ * server that drips bytes is cut.  Only waiting for the server counts, not what the caller does meanwhile.
  *
  * After ERR_SERVER (a tagged NO or BAD) and ERR_PERMANENT (an argument that
  * cannot be sent) the session is usable.  After every other error it is dead:

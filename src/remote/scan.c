@@ -56,10 +56,12 @@ static int
 run(struct remote *r, const char *command, uint32_t from, uint32_t to,
     unsigned items, struct scan_job *job, struct err *err)
 {
+	struct mend_notes *notes = wire_notes(r->wire);
 	struct buf out = BUF_INIT;
 	struct reply reply;
 	int tag, result;
 
+	notes->n_lost_fetches = 0;
 	if (!(r->caps & REMOTE_CONDSTORE))
 		items &= ~(unsigned)ITEM_MODSEQ;
 	tag = command_begin(r, &out);
@@ -79,7 +81,13 @@ run(struct remote *r, const char *command, uint32_t from, uint32_t to,
 	r->on_message_arg = job;
 	result = command_reply(r, tag, &reply, err);
 	r->on_message = NULL;
-	return result == 0 ? reply_check(r, &reply, "FETCH", err) : -1;
+	if (result == -1 || reply_check(r, &reply, "FETCH", err) == -1)
+		return -1;
+	/* A message left out here would be taken for one that is gone. */
+	if (notes->n_lost_fetches > 0)
+		return err_set(err, ERR_SERVER, "%s: FETCH: %u answers could "
+		    "not be read", r->host, notes->n_lost_fetches);
+	return 0;
 }
 
 int

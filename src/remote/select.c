@@ -30,7 +30,20 @@ best_form(struct remote *r, const struct cursor *known)
 	return FORM_QRESYNC;
 }
 
-/* ENABLE is for the time before the first SELECT. */
+/*
+ * What the server still has to say of the folder before must not be taken for
+ * news of this one: its answer ends with a tag of its own.
+ */
+static void
+add_unselect(struct remote *r, struct buf *out)
+{
+	if (!r->is_selected || !session_has(r, "UNSELECT"))
+		return;
+	r->unselect_tag = ++r->last_tag;
+	buf_addf(out, "%d UNSELECT\r\n", r->unselect_tag);
+}
+
+/* Only while no folder is selected. */
 static void
 add_enable(struct remote *r, struct buf *out)
 {
@@ -46,6 +59,7 @@ add_select(struct remote *r, struct buf *out, const char *wire, enum form form,
     const struct cursor *known, int *tag_r, struct err *err)
 {
 	buf_reset(out);
+	add_unselect(r, out);
 	if (!r->is_select_plain)
 		add_enable(r, out);
 	*tag_r = ++r->last_tag;
@@ -120,9 +134,10 @@ run(struct remote *r, const char *wire, enum form form,
 	struct buf out = BUF_INIT;
 	int tag, result;
 
-	forget_selection(r);
 	wire_set_limits(r->wire, 65536, SELECT_TEXT_MAX);
 	result = add_select(r, &out, wire, form, known, &tag, err);
+	if (result == 0)
+		forget_selection(r);
 	if (result == 0)
 		result = command_send(r, &out, err);
 	if (result == 0 && form == FORM_QRESYNC)
@@ -148,6 +163,10 @@ remote_select(struct remote *r, const char *wire, const struct cursor *known,
 	struct reply reply;
 	int result;
 
+	/* Before a tag is given out that nobody would answer. */
+	if (strpbrk(wire, "\r\n") != NULL)
+		return err_set(err, ERR_PERMANENT,
+		    "a line end in the name of a folder");
 	if (changes != NULL)
 		changes->vanished_limit = known != NULL && known->uidnext > 1 ?
 		    known->uidnext - 1 : 0;

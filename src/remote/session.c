@@ -19,7 +19,7 @@
 
 #include <gnutls/gnutls.h>
 
-#define STREAM_BUFFER 8192
+#define STREAM_BUFFER 4096
 #define LOGOUT_MSECS 1000
 
 static const struct quirks_table *quirks_table;
@@ -29,6 +29,7 @@ remote_init(const char *ca_file, struct err *err)
 {
 	if (tls_init(ca_file, err) == -1)
 		return -1;
+	net_init();
 	return catchall_register(err);
 }
 

@@ -32,7 +32,7 @@ struct remote {
 	int last_tag;
 	int id_tag;	/* ID was sent, its answer not read yet; 0: none */
 	int id_later;	/* tag for an ID that goes with the next command */
-	int enable_tag; /* as id_tag */
+	int unselect_tag, enable_tag; /* as id_tag */
 	enum { ENABLE_UNTRIED, ENABLE_SENT, ENABLE_OFF } enable;
 	bool is_qresync_on;
 

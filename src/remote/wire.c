@@ -198,19 +198,23 @@ wire_set_limits(struct wire *w, uint64_t max_literal, uint64_t max_text)
 static int
 look_at_clock(struct wire *w, int64_t now)
 {
+	int64_t window;
+
 	if (w->stall_msecs == 0) {
 		if (now < w->deadline_mono_msecs)
 			return 0;
 		wire_fail(w, ERR_DEADLINE, "no complete answer in time");
 		return -1;
 	}
-	if (w->waited_msecs < WIRE_RATE_SECS * 1000)
+	window = w->stall_msecs < WIRE_RATE_MSECS / 2 ? 2 * w->stall_msecs :
+							WIRE_RATE_MSECS;
+	if (w->waited_msecs < window)
 		return 0;
-	if (w->rate_bytes < WIRE_RATE_SECS * WIRE_MIN_RATE) {
+	if ((int64_t)w->rate_bytes < w->waited_msecs * WIRE_MIN_RATE / 1000) {
 		wire_fail(w, ERR_DEADLINE,
-		    "only %llu bytes in %d s of waiting",
+		    "only %llu bytes in %lld ms of waiting",
 		    (unsigned long long)w->rate_bytes,
-		    (int)(w->waited_msecs / 1000));
+		    (long long)w->waited_msecs);
 		return -1;
 	}
 	w->waited_msecs = 0;

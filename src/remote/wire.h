@@ -49,13 +49,14 @@ int wire_start_tls(struct wire *w, struct err *err);
 void wire_set_deadline(struct wire *w, int64_t msecs);
 /*
  * For replies of unknown length: an error when nothing comes for `msecs`, and
- * when less than WIRE_MIN_RATE is averaged over WIRE_RATE_SECS of waiting, so
- * that a server that drips bytes does not hold us for ever.  Only time spent
- * waiting for the server counts, not what the caller does with the data.
+ * when less than WIRE_MIN_RATE is averaged over twice that time of waiting (at
+ * most WIRE_RATE_MSECS), so that a server that drips bytes does not hold us for
+ * ever.  Only time spent waiting for the server counts, not what the caller
+ * does with the data.
  */
 void wire_set_stall(struct wire *w, int64_t msecs);
-#define WIRE_MIN_RATE 1024
-#define WIRE_RATE_SECS 60
+#define WIRE_MIN_RATE 1024 /* bytes a second */
+#define WIRE_RATE_MSECS 60000
 
 /* For the next replies: bytes of one literal, and of all text outside
  * literals. */
