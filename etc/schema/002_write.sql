@@ -8,8 +8,8 @@
 -- Arrays are parallel: element i of every array with the same prefix is the
 -- same thing (m_ message, b_ blob, r_ reference, a_ attachment, c_ component).
 -- Plans are generic and may be made while the tables are still empty: the
--- settings of the outermost functions see to it that every row is found by
--- an index, then and later.
+-- settings of the outermost functions, and LATERAL where a join would leave
+-- the planner a choice, see to it that every row is found by its whole key.
 
 -- SQLSTATE MH001: the folder was changed by a sibling (ERR_STALE).
 -- SQLSTATE MH002: there is no such row (ERR_GONE).
@@ -320,7 +320,8 @@ BEGIN
 		        AND b.digest IS NOT DISTINCT FROM b_digest[m_blob[i]])
 		INTO known, back, back_ids
 		FROM generate_series(1, n) i
-		JOIN message_state s ON s.mailbox_id = box AND s.uid = m_uid[i]
+		CROSS JOIN LATERAL (SELECT * FROM message_state
+		    WHERE mailbox_id = box AND uid = m_uid[i] LIMIT 1) s
 		LEFT JOIN blob b ON b.id = s.blob_id;
 		IF back IS NOT NULL THEN
 			delta := delta + give_place(acc, box, back_ids,
@@ -348,7 +349,8 @@ BEGIN
 			SELECT i, b.id AS blob_id, row_number() OVER (
 			    PARTITION BY b.id ORDER BY m_uid[i]) AS k
 			FROM unnest(todo) i
-			JOIN blob b ON b.digest = b_digest[m_blob[i]]
+			CROSS JOIN LATERAL (SELECT id FROM blob
+			    WHERE digest = b_digest[m_blob[i]] LIMIT 1) b
 		), have AS (
 			SELECT s.blob_id, s.message_id, row_number() OVER (
 			    PARTITION BY s.blob_id
@@ -356,8 +358,9 @@ BEGIN
 			        s.deleted_at IS NULL DESC, s.uid,
 			        s.message_id) AS k
 			FROM (SELECT DISTINCT blob_id FROM want) w
-			JOIN message_state s ON s.account_id = acc
-			    AND s.blob_id = w.blob_id AND s.lost_at IS NOT NULL
+			CROSS JOIN LATERAL (SELECT * FROM message_state
+			    WHERE account_id = acc AND blob_id = w.blob_id
+			        AND lost_at IS NOT NULL OFFSET 0) s
 			WHERE s.deleted_at IS NULL
 			    OR s.lost_at > now() - interval '7 days'
 		)
@@ -499,8 +502,9 @@ BEGIN
 			    f_modseq[i] AS modseq, f_flags[i] AS flags,
 			    string_to_array(f_keywords[i], ' ') AS keywords
 			FROM generate_subscripts(f_uid, 1) i
-			JOIN message_state s ON s.mailbox_id = box
-			    AND s.uid = f_uid[i]
+			CROSS JOIN LATERAL (SELECT * FROM message_state
+			    WHERE mailbox_id = box AND uid = f_uid[i]
+			    LIMIT 1) s
 			WHERE s.deleted_at IS NULL
 		), pending AS (
 			SELECT c.message_id, bit_or(c.flags_add) AS add,
@@ -594,9 +598,9 @@ BEGIN
 		    PARTITION BY p_mid[i], p_size[i], p_internal[i]
 		    ORDER BY p_uid[i]) AS k
 		FROM generate_subscripts(p_uid, 1) i
-		WHERE p_mid[i] IS NOT NULL AND NOT EXISTS (
-		    SELECT FROM message_state s WHERE s.mailbox_id = box
-		    AND s.uid = p_uid[i])
+		WHERE p_mid[i] IS NOT NULL
+		    AND (SELECT s.message_id FROM message_state s
+		        WHERE s.mailbox_id = box AND s.uid = p_uid[i]) IS NULL
 	), have AS (
 		SELECT s.message_id, m.mid, m.size, m.internal_date AS at,
 		    row_number() OVER (
@@ -604,8 +608,9 @@ BEGIN
 		    ORDER BY s.mailbox_id = box DESC,
 		        s.deleted_at IS NULL DESC, s.message_id) AS k
 		FROM (SELECT DISTINCT mid FROM want) w
-		JOIN message_state s ON s.account_id = acc AND s.mid = w.mid
-		    AND s.lost_at IS NOT NULL
+		CROSS JOIN LATERAL (SELECT * FROM message_state
+		    WHERE account_id = acc AND mid = w.mid
+		        AND lost_at IS NOT NULL OFFSET 0) s
 		JOIN message m ON m.id = s.message_id
 		WHERE s.deleted_at IS NULL
 		    OR s.lost_at > now() - interval '7 days'
@@ -627,7 +632,8 @@ BEGIN
 	-- Places that had found their row in an earlier, interrupted try.
 	SELECT array_agg(i ORDER BY i) INTO recognised
 	FROM generate_subscripts(p_uid, 1) i
-	JOIN message_state s ON s.mailbox_id = box AND s.uid = p_uid[i]
+	CROSS JOIN LATERAL (SELECT deleted_at FROM message_state
+	    WHERE mailbox_id = box AND uid = p_uid[i] LIMIT 1) s
 	WHERE s.deleted_at IS NULL;
 	recognised := coalesce(recognised, '{}');
 	updated := coalesce(updated, '{}');

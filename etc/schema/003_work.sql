@@ -19,7 +19,7 @@ $$;
 
 -- For applications: poll all folders now.  LPUSH the id to jobs:interactive.
 CREATE FUNCTION refresh(account_id uuid) RETURNS uuid
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = mailherd AS $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM accounts a WHERE a.id = account_id
 	    AND a.state <> 'deleted') THEN
@@ -126,10 +126,11 @@ BEGIN
 END $$;
 
 -- One step of the removal of expunged messages and deleted accounts, at most
--- `max_rows` messages; false when there was nothing to do.
+-- `max_rows` messages; false when there was nothing to do.  Locks the fence as
+-- writers do, but does not wait for one that is stuck.
 CREATE FUNCTION purge(max_rows integer,
     expunged_for interval DEFAULT '30 days') RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 DECLARE
 	acc uuid;
 	ids bigint[];
@@ -150,7 +151,7 @@ BEGIN
 	END IF;
 
 	SELECT id INTO acc FROM accounts WHERE state = 'deleted'
-	ORDER BY state_since LIMIT 1 FOR UPDATE SKIP LOCKED;
+	ORDER BY state_since LIMIT 1;
 	IF FOUND THEN
 		PERFORM FROM account_fence WHERE account_id = acc FOR UPDATE;
 		SELECT array_agg(id) INTO ids FROM (SELECT id FROM message

@@ -204,11 +204,10 @@ add_addresses(struct buf *out, const char *key, char kind,
 static void
 add_recipients(struct batch *b, const struct content *c)
 {
-	struct column *column = &b->columns[M_RECIPIENTS];
 	struct buf *json = &b->scratch;
-	size_t mark;
 
 	buf_reset(json);
+	buf_addc(json, 1); /* version of jsonb's binary form */
 	buf_addc(json, '{');
 	add_addresses(json, "to", TO, c->recipients, c->n_recipients);
 	add_addresses(json, "cc", CC, c->recipients, c->n_recipients);
@@ -219,10 +218,7 @@ add_recipients(struct batch *b, const struct content *c)
 	if (c->n_senders > 1)
 		add_addresses(json, "from", 0, c->senders, c->n_senders);
 	buf_addc(json, '}');
-	mark = column_begin(column);
-	buf_addc(&column->bytes, 1); /* version of jsonb's binary form */
-	buf_add(&column->bytes, json->data, json->len);
-	column_end(column, mark);
+	column_utf8(&b->columns[M_RECIPIENTS], json->data, json->len);
 }
 
 /* --- the parts of a message --------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "store/param.h"
 
 #include "base/log.h"
+#include "base/text.h"
 
 /* ndim, flags, element type, dimension, lower bound */
 #define ARRAY_HEADER 20
@@ -150,7 +151,26 @@ column_text(struct column *c, const char *s)
 	if (s == NULL)
 		column_null(c);
 	else
-		column_bytes(c, s, strlen(s));
+		column_utf8(c, s, strlen(s));
+}
+
+/*
+ * Text is valid where it comes from; should it not be, one bad letter must
+ * not cost a batch of two hundred messages (L229).
+ */
+void
+column_utf8(struct column *c, const char *s, size_t len)
+{
+	struct arena *arena;
+
+	if (text_is_utf8(s, len)) {
+		column_bytes(c, s, len);
+		return;
+	}
+	arena = arena_new("bad text");
+	s = text_clean(arena, s, len, &len);
+	column_bytes(c, s, len);
+	arena_free(&arena);
 }
 
 size_t

@@ -48,8 +48,9 @@ void column_int8(struct column *c, int64_t v);
 int64_t clamp_time(int64_t secs);
 /* Seconds since 1970; bent to what PostgreSQL and calendars can show. */
 void column_time(struct column *c, int64_t secs);
-/* NULL is SQL NULL. */
+/* Made valid UTF-8 if it is not; NULL is SQL NULL. */
 void column_text(struct column *c, const char *s);
+void column_utf8(struct column *c, const char *s, size_t len);
 void column_bytes(struct column *c, const void *bytes, size_t len);
 /* For a value built in place: its bytes are what is added to c->bytes
  * between the two. */

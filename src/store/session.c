@@ -101,7 +101,7 @@ store_open(struct store **s_r, const char *conninfo, const char *name,
 	}
 	values[8] = buf_str(&options);
 	s = xcalloc(1, sizeof(*s));
-	log_init(&s->log, LOG_STORE, "session=%s ", name);
+	log_init(&s->log, LOG_STORE, "session=%s", name);
 	s->conn = PQconnectdbParams(keys, values, 1);
 	buf_release(&options);
 	if (s->conn == NULL || PQstatus(s->conn) != CONNECTION_OK) {
@@ -150,6 +150,11 @@ result_fail(struct store *s, const PGresult *res, struct err *err)
 		return err_set(err, ERR_STALE, "%s", text);
 	if (state != NULL && strcmp(state, "MH002") == 0)
 		return err_set(err, ERR_GONE, "%s", text);
+	/* Bad value, limit exceeded: the same will happen again. */
+	if (strncmp(s->sqlstate, "22", 2) == 0 ||
+	    strncmp(s->sqlstate, "54", 2) == 0)
+		return err_set(err, ERR_PERMANENT, "PostgreSQL: %s (%s)",
+		    text, state);
 	return err_set(err, ERR_DATABASE, "PostgreSQL: %s (%s)", text,
 	    state != NULL ? state : "no state");
 }

@@ -6,7 +6,8 @@
  * no knowledge of SQL.  Errors: ERR_DATABASE when PostgreSQL is away or
  * refuses, ERR_FENCED when another owner has taken over (nothing was written),
  * ERR_STALE when the folder was changed by a sibling since it was loaded
- * (load again, plan again), ERR_GONE when the row does not exist.
+ * (load again, plan again), ERR_GONE when the row does not exist,
+ * ERR_PERMANENT when PostgreSQL will never take these values.
  *
  * Every transaction that writes an account's data proves its fence first and
  * under a lock (R-LEASE-6), is built in memory and sent in one go; no mail
@@ -305,7 +306,8 @@ size_t batch_bytes(const struct batch *b);
 int store_commit_start(struct store *s, const struct fence *fence,
     struct folder *folder, struct batch *b, const struct cursor *cursor,
     struct err *err);
-/* Waits for it (no-op when none is in flight; result then all zero). */
+/* Waits for it (no-op when none is in flight; result then all zero).  Every
+ * other call on the session waits for it first, and drops the result. */
 int store_commit_wait(struct store *s, struct arena *arena,
     struct commit_result *result_r, struct err *err);
 

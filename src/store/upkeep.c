@@ -10,6 +10,7 @@
 /* Partitions of message_fts; see etc/schema/001_base.sql. */
 #define FTS_PARTITIONS 16
 #define MERGE_MSECS 2000
+#define LOCK_NOT_AVAILABLE "55P03"
 
 int
 store_live_ids(struct store *s, struct arena *arena, struct uuid **ids_r,
@@ -63,8 +64,11 @@ store_purge(struct store *s, size_t limit, bool *more_r, struct err *err)
 
 	params_init(&p);
 	param_int4(&p, (int32_t)limit);
-	if (session_run(s, "SELECT purge($1)", &p, &res, err) == -1)
-		return -1;
+	if (session_run(s, "SELECT purge($1)", &p, &res, err) == -1) {
+		/* Somebody is writing; another time. */
+		*more_r = false;
+		return strcmp(s->sqlstate, LOCK_NOT_AVAILABLE) == 0 ? 0 : -1;
+	}
 	*more_r = result_bool(res, 0, 0);
 	PQclear(res);
 	return 0;

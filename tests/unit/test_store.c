@@ -830,6 +830,9 @@ START_TEST(a_query_gives_names_texts_and_nulls)
 	ck_assert_str_eq(rows->cells[2], "x'y");
 	ck_assert_int_eq(-1, store_query(w.s, w.arena, "SELECT 1/0", NULL, 0,
 	    &rows, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_PERMANENT);
+	ck_assert_int_eq(-1, store_query(w.s, w.arena, "SELECT * FROM nothing",
+	    NULL, 0, &rows, &w.err));
 	ck_assert_int_eq(w.err.kind, ERR_DATABASE);
 	ck_assert_int_eq(1, world_int(&w, "SELECT 1"));
 }

@@ -233,6 +233,23 @@ START_TEST(strange_text_is_kept_as_it_is)
 }
 END_TEST
 
+/* L229 */
+START_TEST(bad_text_costs_its_letters_not_the_batch)
+{
+	struct mail m = { .uid = 1, .subject = "a\xFF" "b", .to = "\xC3(" };
+	struct mail good = { .uid = 2 };
+
+	world_add(&w, &m);
+	world_add(&w, &good);
+	world_commit(&w, inbox);
+	ck_assert_uint_eq(w.result.created.n, 2);
+	ck_assert_str_eq("a\xEF\xBF\xBD" "b|\xEF\xBF\xBD(", world_text(&w,
+	    "SELECT concat_ws('|', subject, recipients#>>'{to,0,addr}') "
+	    "FROM messages WHERE id = %lld",
+	    (long long)w.result.created.ids[0]));
+}
+END_TEST
+
 /* L230 */
 START_TEST(a_message_id_of_15000_letters_is_no_problem)
 {
@@ -893,6 +910,7 @@ make_suite(void)
 	tcase_add_test(t, same_bytes_twice_are_two_rows_and_one_blob);
 	tcase_add_test(t, a_message_without_blob_is_a_row);
 	tcase_add_test(t, strange_text_is_kept_as_it_is);
+	tcase_add_test(t, bad_text_costs_its_letters_not_the_batch);
 	tcase_add_test(t, a_message_id_of_15000_letters_is_no_problem);
 	tcase_add_test(t, dates_without_sense_are_bent);
 	tcase_add_test(t, an_old_plan_writes_nothing);
