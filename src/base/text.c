@@ -44,6 +44,35 @@ text_utf8_char(const unsigned char *p, size_t len)
 	return 0;
 }
 
+uint32_t
+text_code(const unsigned char *p, unsigned n)
+{
+	if (n == 1)
+		return p[0];
+	if (n == 2)
+		return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+	if (n == 3)
+		return (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 |
+		    (p[2] & 0x3Fu);
+	return (p[0] & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 |
+	    (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
+}
+
+unsigned
+text_encode(char out[4], uint32_t c)
+{
+	unsigned n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
+
+	if (n == 1) {
+		out[0] = (char)c;
+		return 1;
+	}
+	for (i = n - 1; i > 0; i--, c >>= 6)
+		out[i] = (char)(0x80 | (c & 0x3F));
+	out[0] = (char)((n == 2 ? 0xC0 : n == 3 ? 0xE0 : 0xF0) | c);
+	return n;
+}
+
 bool
 text_is_utf8(const char *p, size_t len)
 {

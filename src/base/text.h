@@ -19,6 +19,10 @@
  */
 unsigned text_utf8_char(const unsigned char *p, size_t len);
 
+/* Code point of a valid character of `n` bytes; and its bytes (1..4). */
+uint32_t text_code(const unsigned char *p, unsigned n);
+unsigned text_encode(char out[4], uint32_t code);
+
 bool text_is_utf8(const char *p, size_t len);
 
 /*

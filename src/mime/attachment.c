@@ -9,22 +9,11 @@
  */
 #include "mime/attachment.h"
 
+#include "base/text.h"
 #include "mime/param.h"
 
-static unsigned
-code_at(const unsigned char *p, unsigned *len)
-{
-	*len = p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-	if (*len == 2)
-		return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
-	if (*len == 3)
-		return (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 |
-		    (p[2] & 0x3Fu);
-	return p[0];
-}
-
 static bool
-is_deceptive(unsigned code)
+is_deceptive(uint32_t code)
 {
 	return (code >= 0x200B && code <= 0x200F) ||
 	    (code >= 0x202A && code <= 0x202E) ||
@@ -47,7 +36,8 @@ attachment_clean_name(struct arena *arena, const char *name)
 			len = 1;
 			continue;
 		}
-		if (is_deceptive(code_at(p, &len)) || (n == 0 && *p == ' '))
+		len = text_utf8_char(p, 4);
+		if (is_deceptive(text_code(p, len)) || (n == 0 && *p == ' '))
 			continue;
 		memcpy(out + n, p, len);
 		n += len;
@@ -64,8 +54,9 @@ const char *
 attachment_name(struct arena *arena, const struct field *type,
     const struct field *disposition, const char *charset)
 {
-	const char *name = parameter_text(arena, disposition, "filename", charset);
+	const char *name;
 
+	name = parameter_text(arena, disposition, "filename", charset);
 	if (name == NULL || *name == '\0')
 		name = parameter_text(arena, type, "name", charset);
 	return name == NULL ? NULL : attachment_clean_name(arena, name);

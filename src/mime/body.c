@@ -38,7 +38,7 @@ struct reader {
 	unsigned char *scratch; /* SOURCE_CHUNK bytes, for files */
 };
 
-/* --- bytes of a leaf ---------------------------------------------------------- */
+/* --- bytes of a leaf ----------------------------------------------------- */
 
 static enum encoding
 leaf_encoding(const struct leaf *leaf)
@@ -126,7 +126,7 @@ leaf_text(struct reader *r, const struct leaf *leaf, size_t max, size_t *len_r)
 	return charset_decode(r->arena, label, label_len, bytes, len, len_r);
 }
 
-/* --- text --------------------------------------------------------------------- */
+/* --- text ---------------------------------------------------------------- */
 
 /* LF line ends, no control characters but tabs. */
 static size_t
@@ -236,7 +236,7 @@ read_texts(struct reader *r)
 			add_text(r, leaf);
 }
 
-/* --- attachments --------------------------------------------------------------- */
+/* --- attachments --------------------------------------------------------- */
 
 static void
 find_references(struct reader *r)
@@ -333,7 +333,7 @@ read_attachments(struct reader *r)
 	}
 }
 
-/* --- reports -------------------------------------------------------------------- */
+/* --- reports ------------------------------------------------------------- */
 
 /*
  * A bounce seldom says in its own header what it answers: then the message it
@@ -366,7 +366,7 @@ read_report(struct reader *r)
 	}
 }
 
-/* --- snippet ------------------------------------------------------------------- */
+/* --- snippet ------------------------------------------------------------- */
 
 /* Zero width, from U+200B to U+200F, U+2060 and U+FEFF. */
 static bool

@@ -167,13 +167,20 @@ static const struct alias {
 	{ "xmacroman", CONVERT_MACINTOSH },
 };
 
-/* 0x80 .. 0x9F; 0: nothing there. */
-static const uint16_t windows_1252[32] = {
-	0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
-	0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017D, 0,
-	0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
-	0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,
-};
+unsigned
+charset_1252(unsigned c)
+{
+	static const uint16_t codes[32] = {
+		0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+		0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017D, 0,
+		0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+		0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,
+	};
+
+	if (c < 0x80 || c >= 0xA0)
+		return c;
+	return codes[c - 0x80] == 0 ? 0xFFFD : codes[c - 0x80];
+}
 
 static int
 find_alias(const char *label, size_t len)
@@ -283,27 +290,13 @@ from_utf8(struct arena *arena, const char *bytes, size_t len, bool is_valid,
 static const char *
 from_1252(struct arena *arena, const char *bytes, size_t len, size_t *len_r)
 {
-	char *out = arena_alloc(arena, len * 3 + 1);
+	char *out = arena_alloc(arena, len * 3 + 4);
 	size_t i, n = 0;
-	unsigned c;
 
-	for (i = 0; i < len; i++) {
-		c = (unsigned char)bytes[i];
-		if (c >= 0x80 && c < 0xA0 && (c = windows_1252[c - 0x80]) == 0)
-			c = 0xFFFD;
-		if (c == 0)
-			continue;
-		if (c < 0x80) {
-			out[n++] = (char)c;
-		} else if (c < 0x800) {
-			out[n++] = (char)(0xC0 | c >> 6);
-			out[n++] = (char)(0x80 | (c & 0x3F));
-		} else {
-			out[n++] = (char)(0xE0 | c >> 12);
-			out[n++] = (char)(0x80 | (c >> 6 & 0x3F));
-			out[n++] = (char)(0x80 | (c & 0x3F));
-		}
-	}
+	for (i = 0; i < len; i++)
+		if (bytes[i] != '\0')
+			n += text_encode(out + n,
+			    charset_1252((unsigned char)bytes[i]));
 	out[n] = '\0';
 	*len_r = n;
 	return out;

@@ -23,6 +23,9 @@ bool charset_is_known(const char *label, size_t len);
 /* The charset an HTML text names itself; NULL when it does not. */
 const char *charset_in_html(const char *html, size_t len, size_t *len_r);
 
+/* A byte of windows-1252 as a code point. */
+unsigned charset_1252(unsigned byte);
+
 /* Loads all converters of libc, so that children inherit them. */
 void charset_init(void);
 

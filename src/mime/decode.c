@@ -57,6 +57,24 @@ encoding_parse(const char *value, size_t len)
 	return ENCODING_NONE;
 }
 
+int
+hex_digit(unsigned char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int
+hex_pair(const void *p)
+{
+	const unsigned char *c = p;
+	int high = hex_digit(c[0]), low = hex_digit(c[1]);
+
+	return high < 0 || low < 0 ? -1 : high << 4 | low;
+}
+
 static void
 put(struct sink *s, const void *bytes, size_t len)
 {
@@ -75,7 +93,7 @@ decode_init(struct decoder_state *d, enum encoding encoding, struct sink *sink)
 	d->sink = sink;
 }
 
-/* --- base64 ----------------------------------------------------------------- */
+/* --- base64 -------------------------------------------------------------- */
 
 static void
 base64_flush(struct decoder_state *d)
@@ -242,16 +260,7 @@ decode_base64_word(struct buf *out, const char *p, size_t len)
 	*out = sink.kept;
 }
 
-/* --- quoted-printable --------------------------------------------------------- */
-
-static int
-hex(unsigned char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+/* --- quoted-printable ---------------------------------------------------- */
 
 /* d->line holds blanks, or '=' and what followed; the line ends here. */
 static void
@@ -303,16 +312,17 @@ qp_held(struct decoder_state *d, unsigned char c)
 		}
 		return;
 	}
-	if (n >= 2 && line[n - 2] == '=' && hex(line[n - 1]) >= 0 &&
-	    hex(c) >= 0) {
-		byte = (unsigned char)(hex(line[n - 1]) << 4 | hex(c));
+	if (n >= 2 && line[n - 2] == '=' && hex_digit(line[n - 1]) >= 0 &&
+	    hex_digit(c) >= 0) {
+		byte = (unsigned char)(hex_digit(line[n - 1]) << 4 |
+		    hex_digit(c));
 		put(d->sink, line, n - 2);
 		put(d->sink, &byte, 1);
 		d->line_len = 0;
 		return;
 	}
 	if (c == ' ' || c == '\t' || c == '\r' ||
-	    (hex(c) >= 0 && qp_holds(d, '='))) {
+	    (hex_digit(c) >= 0 && qp_holds(d, '='))) {
 		if (n == sizeof(d->line))
 			qp_release(d);
 		d->line[d->line_len++] = c;
@@ -366,10 +376,8 @@ qp_feed(struct decoder_state *d, const unsigned char *p, size_t len)
 			i += n;
 			continue;
 		}
-		if (p[i] == '=' && i + 2 < len && hex(p[i + 1]) >= 0 &&
-		    hex(p[i + 2]) >= 0) {
-			byte = (unsigned char)(hex(p[i + 1]) << 4 |
-			    hex(p[i + 2]));
+		if (p[i] == '=' && i + 2 < len && hex_pair(p + i + 1) >= 0) {
+			byte = (unsigned char)hex_pair(p + i + 1);
 			put(d->sink, &byte, 1);
 			i += 3;
 			continue;
@@ -387,13 +395,13 @@ qp_end(struct decoder_state *d)
 	for (i = 0; i < d->line_len && d->line[i] != '='; i++)
 		;
 	/* A final '=' is dropped; half an escape stays. */
-	if (i + 1 < d->line_len && hex(d->line[i + 1]) >= 0)
+	if (i + 1 < d->line_len && hex_digit(d->line[i + 1]) >= 0)
 		i = d->line_len;
 	put(d->sink, d->line, i);
 	d->line_len = 0;
 }
 
-/* --- uuencode ----------------------------------------------------------------- */
+/* --- uuencode ------------------------------------------------------------ */
 
 int
 decode_uu_line(unsigned char *out, const unsigned char *p, size_t len)
@@ -459,7 +467,7 @@ uu_feed(struct decoder_state *d, const unsigned char *p, size_t len)
 	}
 }
 
-/* ------------------------------------------------------------------------------ */
+/* ------------------------------------------------------------------------- */
 
 void
 decode_feed(struct decoder_state *d, const unsigned char *p, size_t len)

@@ -42,6 +42,10 @@ void decode_end(struct decoder_state *d);
 /* The text of one encoded word: junk is skipped, padding optional. */
 void decode_base64_word(struct buf *out, const char *p, size_t len);
 
+/* Of one hexadecimal digit, and of two of them; -1: not of that kind. */
+int hex_digit(unsigned char c);
+int hex_pair(const void *p);
+
 /* One uuencoded line without its end into `out` (45 bytes at most); -1 when
  * it is none. */
 int decode_uu_line(unsigned char *out, const unsigned char *p, size_t len);

@@ -67,25 +67,14 @@ find_word(const char *p, const char *last, struct word *w)
 	return true;
 }
 
-static int
-hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static void
 add_q(struct buf *out, const char *p, size_t len)
 {
 	size_t i;
 
 	for (i = 0; i < len; i++) {
-		if (p[i] == '=' && i + 2 < len && hex(p[i + 1]) >= 0 &&
-		    hex(p[i + 2]) >= 0) {
-			buf_addc(out,
-			    (char)(hex(p[i + 1]) << 4 | hex(p[i + 2])));
+		if (p[i] == '=' && i + 2 < len && hex_pair(p + i + 1) >= 0) {
+			buf_addc(out, (char)hex_pair(p + i + 1));
 			i += 2;
 		} else {
 			buf_addc(out, p[i] == '_' ? ' ' : p[i]);

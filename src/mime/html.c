@@ -10,6 +10,10 @@
 
 #include "mime/html.h"
 
+#include "base/text.h"
+#include "mime/charset.h"
+#include "mime/decode.h"
+
 #include <ctype.h>
 
 enum gap { GAP_NONE, GAP_BLANK, GAP_LINE, GAP_PARAGRAPH };
@@ -94,13 +98,6 @@ static const struct entity {
 	{ "mu", 0x3BC }, { "pi", 0x3C0 }, { "Omega", 0x3A9 },
 };
 
-static const unsigned short windows_1252[32] = {
-	0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
-	0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017D, 0,
-	0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
-	0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,
-};
-
 static void
 raise_gap(struct scanner *s, enum gap gap)
 {
@@ -140,33 +137,8 @@ static bool
 is_space(unsigned code)
 {
 	return code == ' ' || code == '\t' || code == '\n' || code == '\r' ||
-	    code == '\f' || code == 0xA0 || (code >= 0x2000 && code <= 0x200A) ||
-	    code == 0x2028 || code == 0x2029 || code == 0x202F;
-}
-
-static size_t
-encode(char *out, unsigned c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xC0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3F));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xE0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3F));
-		out[2] = (char)(0x80 | (c & 0x3F));
-		return 3;
-	}
-	out[0] = (char)(0xF0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3F));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3F));
-	out[3] = (char)(0x80 | (c & 0x3F));
-	return 4;
+	    code == '\f' || code == 0xA0 ||
+	    (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F;
 }
 
 static void
@@ -177,10 +149,10 @@ put_code(struct scanner *s, unsigned code)
 	if (is_space(code))
 		raise_gap(s, GAP_BLANK);
 	else if (code >= 0x20 && code != 0x7F && !is_invisible(code))
-		put(s, utf8, encode(utf8, code));
+		put(s, utf8, text_encode(utf8, code));
 }
 
-/* --- tags ------------------------------------------------------------------- */
+/* --- tags ---------------------------------------------------------------- */
 
 static const struct tag *
 find_tag(const char *name, size_t len)
@@ -280,7 +252,7 @@ read_tag(struct scanner *s)
 		skip_element(s, tag->name);
 }
 
-/* --- text ------------------------------------------------------------------- */
+/* --- text ---------------------------------------------------------------- */
 
 /* The character at "&...", and behind it; 0: it is just an ampersand. */
 static unsigned
@@ -304,8 +276,7 @@ read_entity(const char *p, const char *end, const char **next)
 			    (isdigit((unsigned char)*q) ? *q - '0' :
 			    (*q | 0x20) - 'a' + 10);
 		*next = q < end && *q == ';' ? q + 1 : q;
-		if (code >= 0x80 && code < 0xA0)
-			code = windows_1252[code - 0x80];
+		code = charset_1252((unsigned)code);
 		if (code == 0 || code > 0x10FFFF ||
 		    (code >= 0xD800 && code < 0xE000))
 			code = i == 0 ? 0 : 0xFFFD;
@@ -325,29 +296,11 @@ read_entity(const char *p, const char *end, const char **next)
 	return 0;
 }
 
-static unsigned
-decode_utf8(const unsigned char *p, size_t *n)
-{
-	if (p[0] < 0xE0) {
-		*n = 2;
-		return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
-	}
-	if (p[0] < 0xF0) {
-		*n = 3;
-		return (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 |
-		    (p[2] & 0x3Fu);
-	}
-	*n = 4;
-	return (p[0] & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 |
-	    (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
-}
-
 static void
 read_other(struct scanner *s)
 {
 	const char *next = s->p + 1;
-	unsigned code;
-	size_t n = 1;
+	unsigned code, n;
 
 	if (*s->p == '&') {
 		code = read_entity(s->p, s->end, &next);
@@ -356,7 +309,9 @@ read_other(struct scanner *s)
 		return;
 	}
 	if ((unsigned char)*s->p >= 0x80) {
-		code = decode_utf8((const unsigned char *)s->p, &n);
+		n = text_utf8_char((const unsigned char *)s->p,
+		    (size_t)(s->end - s->p));
+		code = text_code((const unsigned char *)s->p, n);
 		if (is_space(code))
 			raise_gap(s, GAP_BLANK);
 		else if (!is_invisible(code))
@@ -400,16 +355,7 @@ html_to_text(struct buf *out, const char *html, size_t len, size_t max)
 	}
 }
 
-/* --- references -------------------------------------------------------------- */
-
-static int
-hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+/* --- references ---------------------------------------------------------- */
 
 static const char *
 decode_cid(struct arena *arena, const char *p, size_t len)
@@ -418,9 +364,8 @@ decode_cid(struct arena *arena, const char *p, size_t len)
 	size_t i, n = 0;
 
 	for (i = 0; i < len; i++) {
-		if (p[i] == '%' && i + 2 < len && hex(p[i + 1]) >= 0 &&
-		    hex(p[i + 2]) >= 0) {
-			id[n++] = (char)(hex(p[i + 1]) << 4 | hex(p[i + 2]));
+		if (p[i] == '%' && i + 2 < len && hex_pair(p + i + 1) >= 0) {
+			id[n++] = (char)hex_pair(p + i + 1);
 			i += 2;
 		} else if (len - i >= 5 && memcmp(p + i, "&amp;", 5) == 0) {
 			id[n++] = '&';

@@ -106,8 +106,8 @@ read_header(struct arena *arena, const struct headers *h,
 	const char *charset, *ignored;
 	size_t len;
 
-	charset = parameter_bytes(arena, &f[HEADER_CONTENT_TYPE], "charset", &len,
-	    &ignored);
+	charset = parameter_bytes(arena, &f[HEADER_CONTENT_TYPE], "charset",
+	    &len, &ignored);
 	c->base_subject = "";
 	if (subject->value != NULL) {
 		c->subject = encoded_text(arena, subject->value, subject->len,

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "mime/charset.h"
+#include "mime/decode.h"
 #include "mime/encoded.h"
 
 #include <ctype.h>
@@ -179,15 +180,6 @@ find_pieces(struct arena *arena, const struct field *field, const char *name,
 	return n;
 }
 
-static int
-hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static size_t
 add_piece(char *out, const struct piece *piece)
 {
@@ -195,10 +187,8 @@ add_piece(char *out, const struct piece *piece)
 
 	for (i = 0; i < piece->len; i++) {
 		if (piece->is_encoded && piece->value[i] == '%' &&
-		    i + 2 < piece->len && hex(piece->value[i + 1]) >= 0 &&
-		    hex(piece->value[i + 2]) >= 0) {
-			out[n++] = (char)(hex(piece->value[i + 1]) << 4 |
-			    hex(piece->value[i + 2]));
+		    i + 2 < piece->len && hex_pair(piece->value + i + 1) >= 0) {
+			out[n++] = (char)hex_pair(piece->value + i + 1);
 			i += 2;
 		} else {
 			out[n++] = piece->value[i];
@@ -240,8 +230,8 @@ find_piece(struct piece *pieces, size_t n, int number)
 }
 
 const char *
-parameter_bytes(struct arena *arena, const struct field *field, const char *name,
-    size_t *len_r, const char **charset_r)
+parameter_bytes(struct arena *arena, const struct field *field,
+    const char *name, size_t *len_r, const char **charset_r)
 {
 	struct piece pieces[PIECES_MAX], *piece, *whole;
 	size_t n, i, len = 0;

@@ -4,9 +4,9 @@
  * Runs in: children that parse.  Blocks only on the file.
  *
  * A message that is no multipart is its own leaf and never meets gmime.  For
- * a multipart gmime finds the parts (scan.c has made sure that it may); embedded
- * messages are registered as plain parts, so that neither their depth nor
- * their addresses can hurt.  gmime's objects do not leave this file.
+ * a multipart gmime finds the parts (scan.c has made sure that it may);
+ * embedded messages are registered as plain parts, so that neither their depth
+ * nor their addresses can hurt.  gmime's objects do not leave this file.
  */
 #include "config.h"
 
@@ -78,7 +78,7 @@ is_multipart(const char *type)
 	return strncmp(type, "multipart/", 10) == 0;
 }
 
-/* --- roles ----------------------------------------------------------------- */
+/* --- roles --------------------------------------------------------------- */
 
 static bool
 is_readable(const char *type, enum leaf_role *role_r)
@@ -177,7 +177,7 @@ raw_leaf(struct builder *b)
 	return leaf;
 }
 
-/* --- gmime's tree ----------------------------------------------------------- */
+/* --- gmime's tree -------------------------------------------------------- */
 
 static void
 copy_headers(struct builder *b, GMimeObject *object, struct headers *h)
@@ -301,7 +301,7 @@ walk(struct builder *b, GMimeObject *object, enum kind parent, unsigned index,
 		add_part(b, object, parent, index);
 }
 
-/* --- the message ------------------------------------------------------------ */
+/* --- the message --------------------------------------------------------- */
 
 /* The only header that gmime sees of a message. */
 static const char *

@@ -92,43 +92,6 @@ static const struct range {
 	{ 0xE0000, 0x10FFFF, SORT_IGNORE },
 };
 
-static unsigned
-put_utf8(char *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xC0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3F));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xE0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3F));
-		out[2] = (char)(0x80 | (c & 0x3F));
-		return 3;
-	}
-	out[0] = (char)(0xF0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3F));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3F));
-	out[3] = (char)(0x80 | (c & 0x3F));
-	return 4;
-}
-
-static uint32_t
-get_utf8(const unsigned char *p, unsigned n)
-{
-	if (n == 2)
-		return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
-	if (n == 3)
-		return (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 |
-		    (p[2] & 0x3Fu);
-	return (p[0] & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 |
-	    (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
-}
-
 static enum sort
 sort_of(uint32_t c)
 {
@@ -172,7 +135,7 @@ classify(struct letter *l, uint32_t c)
 			set_text(l, fold_expansions[*cell - 0xFF00]);
 		} else {
 			l->sort = *cell == 0 ? SORT_END : SORT_WORD;
-			l->len = put_utf8(l->folded, *cell);
+			l->len = text_encode(l->folded, *cell);
 		}
 		return;
 	}
@@ -189,7 +152,7 @@ classify(struct letter *l, uint32_t c)
 	if (c >= 0x0531 && c <= 0x0556) /* Armenian capitals */
 		c += 0x30;
 	l->sort = sort_of(c);
-	l->len = put_utf8(l->folded, c);
+	l->len = text_encode(l->folded, c);
 }
 
 static void
@@ -205,7 +168,7 @@ next_letter(const unsigned char *p, const unsigned char *end, struct letter *l)
 		return;
 	}
 	l->consumed = n;
-	classify(l, get_utf8(p, n));
+	classify(l, text_code(p, n));
 }
 
 /* Characters that hold a run together when a word follows. */

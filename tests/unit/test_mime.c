@@ -308,7 +308,7 @@ START_TEST(bare_cr_is_a_line_end)
 }
 END_TEST
 
-/* --- generators of the corpus's README ------------------------------------- */
+/* --- generators of the corpus's README ----------------------------------- */
 
 START_TEST(g1_ten_thousand_recipients)
 {
@@ -431,7 +431,7 @@ START_TEST(g9_references_of_2000_ids)
 }
 END_TEST
 
-/* --- hostile input ----------------------------------------------------------- */
+/* --- hostile input ------------------------------------------------------- */
 
 static void
 repeat(struct buf *b, const char *s, int n)
@@ -445,7 +445,8 @@ START_TEST(too_many_parts_leave_the_header)
 	struct buf b = BUF_INIT;
 	struct content c;
 
-	buf_adds(&b, "Subject: S\nContent-Type: multipart/mixed; boundary=b\n\n");
+	buf_adds(&b, "Subject: S\n"
+	    "Content-Type: multipart/mixed; boundary=b\n\n");
 	repeat(&b, "--b\n\nabcd\n", 100000);
 	parse(b.data, b.len, &c);
 	ck_assert_int_eq(c.state, PARSE_PARTIAL);
@@ -510,7 +511,7 @@ START_TEST(nested_groups_do_no_harm)
 }
 END_TEST
 
-/* --- details that no file of the corpus shows -------------------------------- */
+/* --- details that no file of the corpus shows ---------------------------- */
 
 static void
 check_date(const char *value, const char *want)
@@ -537,7 +538,7 @@ START_TEST(dates_of_all_kinds)
 	check_date("Tue, 3 Mar 126 10:00:00 +0000", "2026-03-03T10:00:00Z");
 	check_date("3 Mar 2026 23:59:60 -0330", "2026-03-04T03:30:00Z");
 	check_date("3 Mar 2026 10:00:00 GMT+02:00", "2026-03-03T08:00:00Z");
-	check_date("(x) Tue, (y (z)) 3 Mar 2026 10:00:00 (", 
+	check_date("(x) Tue, (y (z)) 3 Mar 2026 10:00:00 (",
 	    "2026-03-03T10:00:00Z");
 	check_date("31 Dec 1969 23:59:59 +0000", "1969-12-31T23:59:59Z");
 	check_date("3 Mar 2026", "2026-03-03T00:00:00Z");
