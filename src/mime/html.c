@@ -136,9 +136,9 @@ is_invisible(unsigned code)
 static bool
 is_space(unsigned code)
 {
-	return code == ' ' || code == '\t' || code == '\n' || code == '\r' ||
-	    code == '\f' || code == 0xA0 ||
-	    (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F;
+	return code == ' ' || (code >= '\t' && code <= '\r') ||
+	    code == 0xA0 || (code >= 0x2000 && code <= 0x200A) ||
+	    code == 0x2028 || code == 0x2029 || code == 0x202F;
 }
 
 static void
