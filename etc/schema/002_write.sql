@@ -59,7 +59,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
 	UPDATE message SET thread_id = winner WHERE thread_id = ANY (losers);
 	UPDATE thread_ref SET thread_id = winner
-	WHERE thread_id = ANY (losers) AND account_id = acc;
+	WHERE thread_id = ANY (losers);
 	WITH gone AS (
 		DELETE FROM threads WHERE id = ANY (losers) RETURNING *
 	), oldest AS (

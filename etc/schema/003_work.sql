@@ -79,7 +79,9 @@ $$;
 
 -- Removes messages for good, with what hangs on them.
 CREATE FUNCTION messages_remove(acc uuid, ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off AS $$
 DECLARE
 	blobs bigint[];
 	thread_ids bigint[];
@@ -121,8 +123,8 @@ BEGIN
 		        WHERE m.thread_id = t.id)
 		RETURNING id
 	)
-	DELETE FROM thread_ref WHERE account_id = acc
-	    AND thread_id IN (SELECT id FROM gone);
+	SELECT array_agg(id) INTO thread_ids FROM gone;
+	DELETE FROM thread_ref WHERE thread_id = ANY (thread_ids);
 END $$;
 
 -- One step of the removal of expunged messages and deleted accounts, at most
