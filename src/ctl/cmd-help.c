@@ -115,7 +115,7 @@ print_wrapped(const char *text, size_t indent)
 	putchar('\n');
 }
 
-static void
+void
 print_command(const struct command *c)
 {
 	struct buf usage = BUF_INIT;

@@ -52,6 +52,9 @@ const struct command *command_find(int argc, char **argv, int *used_r,
 /* "user add EMAIL [--name NAME]" */
 void command_usage(const struct command *command, struct buf *out);
 
+/* All about one command, for `help` and --help. */
+void print_command(const struct command *command);
+
 /* The families. */
 command_run cmd_init, cmd_migrate;
 command_run cmd_user_add, cmd_user_list, cmd_user_active, cmd_user_delete;

@@ -24,9 +24,11 @@ struct invocation {
 	size_t n_overrides;
 };
 
-/* An option of the program that may also follow the command. */
-static const struct option_row json_option = { "json", 'j', NULL,
-	"print JSON, one object a line" };
+/* Options of the program that may also follow the command. */
+static const struct option_row common_options[] = {
+	{ "json", 'j', NULL, "print JSON, one object a line" },
+	{ "help", 'h', NULL, "tell about the command" },
+};
 
 static int
 exit_code(enum err_kind kind)
@@ -79,7 +81,7 @@ refuse_usage(const struct command *command, const char *why)
 	return EX_USAGE;
 }
 
-/* The command's own options and -j. */
+/* The command's own options and the common ones. */
 static size_t
 options_of(const struct command *command, struct option_row *rows)
 {
@@ -87,8 +89,8 @@ options_of(const struct command *command, struct option_row *rows)
 
 	if (n > 0)
 		memcpy(rows, command->options, n * sizeof(*rows));
-	rows[n] = json_option;
-	return n + 1;
+	memcpy(rows + n, common_options, sizeof(common_options));
+	return n + N_COLUMNS(common_options);
 }
 
 static int
@@ -141,6 +143,10 @@ run_command(struct ctl *ctl, const struct invocation *call, int argc,
 	n = options_of(command, rows);
 	if (args_parse(&args, rows, n, argc - used, argv + used, &err) == -1)
 		return refuse_usage(command, err.text);
+	if (args_has(&args, "help")) {
+		print_command(command);
+		return 0;
+	}
 	missing = args_missing(&args);
 	if (missing != NULL) {
 		err_set(&err, ERR_PERMANENT, "--%s is missing", missing->name);
@@ -207,7 +213,7 @@ read_options(struct ctl *ctl, struct invocation *call, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	static char help_word[] = "help";
+	static char help_word[] = "help", version[] = "-V";
 	static char *help[] = { help_word, NULL };
 	struct ctl ctl = { .socket = NULL };
 	struct invocation call = { .file = NULL };
@@ -218,8 +224,12 @@ main(int argc, char **argv)
 	log_open("mailherdctl", LOG_TARGET_STDERR);
 	display_init();
 	ctl.arena = arena_new("command");
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		argv[1] = version;
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+		argc = 1;
 	used = read_options(&ctl, &call, argc, argv);
-	if (used == argc)
+	if (used >= argc)
 		rc = run_command(&ctl, &call, 1, help);
 	else
 		rc = run_command(&ctl, &call, argc - used, argv + used);

@@ -251,13 +251,15 @@ START_TEST(the_table_is_complete)
 		ck_assert_ptr_nonnull(c->run);
 		ck_assert_ptr_nonnull(c->help);
 		ck_assert_uint_le(c->min, c->max);
-		/* One is the program's: -j. */
-		ck_assert_uint_lt(c->n_options, ARGS_OPTIONS_MAX);
+		/* Two are the program's: -j and -h. */
+		ck_assert_uint_le(c->n_options + 2, ARGS_OPTIONS_MAX);
 		/* The overview fits 80 columns. */
 		ck_assert_uint_le(strlen(c->help), 49);
 		for (size_t k = 0; k < c->n_options; k++) {
 			ck_assert_int_ne(c->options[k].letter, 'j');
+			ck_assert_int_ne(c->options[k].letter, 'h');
 			ck_assert_str_ne(c->options[k].name, "json");
+			ck_assert_str_ne(c->options[k].name, "help");
 		}
 		for (size_t k = 0; k < i; k++)
 			ck_assert_str_ne(c->name, commands[k].name);
