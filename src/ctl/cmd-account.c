@@ -284,8 +284,9 @@ cmd_account_set(struct ctl *ctl, const struct args *args, struct err *err)
 	struct account *a;
 	bool any = false;
 
-	for (size_t i = 0; i + 1 < args->n_options; i++)
-		any = any || args->values[i] != NULL;
+	for (size_t i = 0; i < args->n_options; i++)
+		any = any || (args->values[i] != NULL &&
+		    strcmp(args->options[i].name, "json") != 0);
 	if (!any)
 		return err_set(err, ERR_PERMANENT, "nothing to change (see: "
 		    "mailherdctl help account set)");
