@@ -9,6 +9,7 @@
  */
 #include "child/child.h"
 
+#include "base/clock.h"
 #include "child/hooks.h"
 
 #include <malloc.h>
@@ -167,6 +168,34 @@ note_risk(struct clerk *clerk, const struct msg_risk *msg, struct err *err)
 	    msg->how, (unsigned)child_conf()->risk_attempts, err);
 }
 
+/* Back to the queue, as an attempt that failed (R-JOB-2). */
+static int
+note_lost(struct clerk *clerk, const struct msg_job_lost *msg,
+    struct err *err)
+{
+	struct err how = ERR_INIT, failure = ERR_INIT;
+	struct msg_event event;
+	bool is_dead = false;
+
+	err_set(&how, ERR_TEMPORARY, "%s", msg->how);
+	if (store_job_failed(clerk->store, &msg->job_id, msg->owner, &how,
+		clock_wall_secs() + 1, &is_dead, &failure) == -1) {
+		if (failure.kind == ERR_GONE) /* never taken, or ended */
+			return 0;
+		*err = failure;
+		return -1;
+	}
+	if (!is_dead)
+		return 0;
+	memset(&event, 0, sizeof(event));
+	event.event = EVENT_JOB_FAILED;
+	event.job_id = msg->job_id;
+	snprintf(event.name, sizeof(event.name), "dead");
+	snprintf(event.reason, sizeof(event.reason), "%s", msg->how);
+	runtime_send(&clerk->rt, MSG_EVENT, &event);
+	return 0;
+}
+
 static int
 answer(struct clerk *clerk, const struct frame *frame, struct err *err)
 {
@@ -185,6 +214,11 @@ answer(struct clerk *clerk, const struct frame *frame, struct err *err)
 		return do_upkeep(clerk, err);
 	case MSG_RISK:
 		return note_risk(clerk, &p->risk, err);
+	case MSG_HOLD_JOBS:
+		return store_jobs_hold(clerk->store, p->hold_jobs.ids,
+		    p->hold_jobs.n, p->hold_jobs.owner, JOB_LOCK_SECS, err);
+	case MSG_JOB_LOST:
+		return note_lost(clerk, &p->job_lost, err);
 	default:
 		return err_set(err, ERR_PROTOCOL, "not for a clerk: %s",
 		    msg_type_name(frame->header.type));

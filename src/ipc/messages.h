@@ -107,6 +107,20 @@ struct msg_risk {
 	char how[MSG_TEXT_SIZE];
 };
 
+/* A running job is its worker's for so long; the master has the clerk hold
+ * the jobs of its children, so that those of a dead worker come free soon. */
+#define JOB_LOCK_SECS 30
+struct msg_hold_jobs {
+	uint32_t n;
+	char owner[MSG_WORKER_SIZE];
+	struct uuid ids[MSG_IDS_MAX];
+};
+struct msg_job_lost { /* its child died with it */
+	struct uuid job_id;
+	char owner[MSG_WORKER_SIZE];
+	char how[MSG_TEXT_SIZE];
+};
+
 struct msg_hello {
 	int32_t pid;
 	uint32_t version;

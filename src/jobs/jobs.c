@@ -3,17 +3,17 @@
  *
  * Runs in: job children.  Blocking.
  *
- * Take, run, write down the end.  The lock on the row outlives the timeout a
- * little: whoever is killed at the timeout is found by the sweep after it.
+ * Take, run, write down the end.  The lock on the row is short and the master
+ * has it prolonged while the child lives: the job of a dead child or worker is
+ * free again soon, however long its timeout.
  */
 #include "jobs/jobs.h"
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "ipc/messages.h" /* JOB_LOCK_SECS */
 
 #include <sys/random.h>
-
-#define LOCK_MARGIN_SECS 60
 
 static const struct job_kind kinds[] = {
 	{ .name = "sync_bootstrap_account", .queue = QUEUE_BULK,
@@ -64,7 +64,7 @@ job_db_close(const struct job_env *env, struct job_db *db)
 
 static int
 take(const struct job_env *env, const struct uuid *job_id,
-    int64_t timeout_secs, struct arena *arena, struct job **job_r,
+    struct arena *arena, struct job **job_r,
     struct err *err)
 {
 	struct job_db db;
@@ -72,8 +72,9 @@ take(const struct job_env *env, const struct uuid *job_id,
 
 	if (job_db_open(env, &db, err) == -1)
 		return -1;
-	rv = store_job_take(db.store, job_id, env->worker_id,
-	    timeout_secs + LOCK_MARGIN_SECS, arena, job_r, err);
+	/* The master holds it from here on (MSG_HOLD_JOBS). */
+	rv = store_job_take(db.store, job_id, env->worker_id, JOB_LOCK_SECS,
+	    arena, job_r, err);
 	job_db_close(env, &db);
 	return rv;
 }
@@ -173,7 +174,7 @@ job_perform(const struct job_env *env, const struct uuid *job_id,
 	struct job *job;
 
 	memset(out, 0, sizeof(*out));
-	if (take(env, job_id, timeout_secs, arena, &job, &out->failure) == 0)
+	if (take(env, job_id, arena, &job, &out->failure) == 0)
 		perform(env, job, timeout_secs, out);
 	arena_free(&arena);
 }

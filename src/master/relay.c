@@ -252,6 +252,8 @@ on_clerk_done(struct master *m, struct child *child,
 #define on_sweep NULL
 #define on_upkeep NULL
 #define on_risk NULL
+#define on_hold_jobs NULL
+#define on_job_lost NULL
 
 /* One trampoline per message, so that each handler sees its own type. */
 #define MSG(symbol, handler, sender, payload)                              \

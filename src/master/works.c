@@ -33,6 +33,8 @@
 #define WAITING_MAX 1000
 /* An idle child is kept so long. */
 #define LINGER_MSECS 30000
+/* Well within JOB_LOCK_SECS, also when the clerk is busy. */
+#define HOLD_MSECS (JOB_LOCK_SECS * 1000 / 6)
 
 enum { QUEUES = 2 };
 
@@ -61,6 +63,7 @@ struct works {
 	struct queue queues[QUEUES];
 	struct idmap known; /* waiting or running here */
 	struct event *sweep;
+	struct event *hold;
 	struct event *upkeep;
 	struct event *trim;
 	int64_t no_fork_until_mono;
@@ -283,23 +286,35 @@ works_done(struct works *works, struct child *child,
 		child_is_done(child);
 }
 
+/* Counts as an attempt, and comes again (R-JOB-2). */
+static void
+lose(struct works *works, struct work *work, struct child *child)
+{
+	struct msg_job_lost lost = { .job_id = work->id };
+	char job[UUID_TEXT_SIZE], how[64];
+
+	child->work = NULL;
+	snprintf(lost.how, sizeof(lost.how), "lost with its process: %s",
+	    child->was_hung ? "timeout" : child_exit_describe(
+		child->wait_status, how, sizeof(how)));
+	log_error(&works->log, "job %s job_id=%s pid=%d", lost.how,
+	    uuid_format(&work->id, job), (int)child->pid);
+	strlcpy(lost.owner, works->m->worker_id, sizeof(lost.owner));
+	clerk_ask(works->m->clerk, MSG_JOB_LOST, &lost, sizeof(lost), NULL,
+	    NULL);
+	works->m->counters.jobs_failed++;
+	works->m->counters.errors++;
+	finish(works, work);
+}
+
 void
 works_child_ended(struct works *works, struct child *child)
 {
-	char job[UUID_TEXT_SIZE], how[64];
 	struct work *work = child->work;
 
 	verdict_risk(works->m, child);
-	if (work != NULL) {
-		child->work = NULL;
-		log_error(&works->log, "job lost with its child job_id=%s "
-		    "pid=%d: %s", uuid_format(&work->id, job), (int)child->pid,
-		    child->was_hung ? "timeout" : child_exit_describe(
-			child->wait_status, how, sizeof(how)));
-		works->m->counters.jobs_failed++;
-		works->m->counters.errors++;
-		finish(works, work);
-	}
+	if (work != NULL)
+		lose(works, work, child);
 	/* Children that die at birth must not be forked in a tight loop. */
 	if (child->born_mono_msecs == child->since_mono_msecs ||
 	    clock_mono_msecs() - child->born_mono_msecs < 1000) {
@@ -381,6 +396,34 @@ on_upkeep(evutil_socket_t fd, short what, void *arg)
 		    NULL);
 }
 
+/* The rows of the jobs that run here stay ours (JOB_LOCK_SECS). */
+static void
+on_hold(evutil_socket_t fd, short what, void *arg)
+{
+	struct works *works = arg;
+	struct msg_hold_jobs hold = { .n = 0 };
+	struct work *work;
+	size_t at;
+
+	(void)fd;
+	(void)what;
+	event_in_msecs(works->hold, HOLD_MSECS);
+	strlcpy(hold.owner, works->m->worker_id, sizeof(hold.owner));
+	for (at = 0; (work = idmap_next(&works->known, &at, NULL)) != NULL;) {
+		if (work->child == NULL)
+			continue;
+		hold.ids[hold.n++] = work->id;
+		if (hold.n == MSG_IDS_MAX) {
+			clerk_ask(works->m->clerk, MSG_HOLD_JOBS, &hold,
+			    sizeof(hold), NULL, NULL);
+			hold.n = 0;
+		}
+	}
+	if (hold.n > 0)
+		clerk_ask(works->m->clerk, MSG_HOLD_JOBS, &hold, sizeof(hold),
+		    NULL, NULL);
+}
+
 /* Idle children above pool_min end after a while. */
 static void
 on_trim(evutil_socket_t fd, short what, void *arg)
@@ -433,6 +476,7 @@ works_stop(struct works *works)
 	works->is_stopped = true;
 	event_del(works->sweep);
 	event_del(works->upkeep);
+	event_del(works->hold);
 	event_del(works->trim);
 	for (i = 0; i < QUEUES; i++)
 		bell_free(&works->queues[i].bell);
@@ -469,9 +513,11 @@ works_new(struct master *m)
 		    .has_room = has_room, .on_job = on_job, .arg = queue });
 	}
 	works->sweep = event_new(m->base, -1, 0, on_sweep, works);
+	works->hold = event_new(m->base, -1, 0, on_hold, works);
 	works->upkeep = event_new(m->base, -1, 0, on_upkeep, works);
 	works->trim = event_new(m->base, -1, 0, on_trim, works);
 	event_in_msecs(works->sweep, 0);
+	event_in_msecs(works->hold, HOLD_MSECS);
 	event_in_msecs(works->upkeep, m->conf->search_merge_interval * 1000);
 	event_in_msecs(works->trim, LINGER_MSECS / 3);
 	return works;
@@ -496,6 +542,7 @@ works_free(struct works **works_p)
 	idmap_release(&works->known);
 	event_free(works->sweep);
 	event_free(works->upkeep);
+	event_free(works->hold);
 	event_free(works->trim);
 	free(works);
 }

@@ -59,6 +59,35 @@ store_job_take(struct store *s, const struct uuid *id, const char *owner,
 }
 
 int
+store_jobs_hold(struct store *s, const struct uuid *ids, size_t n,
+    const char *owner, int64_t lock_secs, struct err *err)
+{
+	struct buf list = BUF_INIT;
+	char text[UUID_TEXT_SIZE];
+	struct params p;
+	PGresult *res;
+	size_t i;
+	int rv;
+
+	for (i = 0; i < n; i++)
+		buf_addf(&list, "%c%s", i == 0 ? '{' : ',',
+		    uuid_format(&ids[i], text));
+	buf_adds(&list, n == 0 ? "{}" : "}");
+	params_init(&p);
+	param_text(&p, buf_str(&list));
+	param_text(&p, owner);
+	param_int8(&p, lock_secs);
+	rv = session_run(s, "UPDATE jobs SET lock_until = now() + "
+	    "$3 * interval '1 second' WHERE id = ANY($1::text::uuid[]) "
+	    "AND state = 'running' AND owner = $2 RETURNING id", &p, &res,
+	    err);
+	buf_release(&list);
+	if (rv == 0)
+		PQclear(res);
+	return rv;
+}
+
+int
 store_job_done(struct store *s, const struct uuid *id, const char *owner,
     struct err *err)
 {

@@ -431,6 +431,9 @@ struct job {
 int store_job_take(struct store *s, const struct uuid *id, const char *owner,
     int64_t lock_secs, struct arena *arena, struct job **job_r,
     struct err *err);
+/* The jobs that still run are `owner`'s for `lock_secs` more. */
+int store_jobs_hold(struct store *s, const struct uuid *ids, size_t n,
+    const char *owner, int64_t lock_secs, struct err *err);
 int store_job_done(struct store *s, const struct uuid *id, const char *owner,
     struct err *err);
 /* Back to queued at run_at, or dead when permanent or out of attempts. */

@@ -205,6 +205,10 @@ act_clerk(const struct child_start *start)
 			tell_live_ids();
 		} else if (frame.header.type == MSG_RISK) {
 			script->risks++;
+		} else if (frame.header.type == MSG_JOB_LOST) {
+			script->lost++;
+		} else if (frame.header.type == MSG_HOLD_JOBS) {
+			script->held += frame.payload.hold_jobs.n;
 		} else if (frame.header.type == MSG_SWEEP) {
 			tell_due();
 		}

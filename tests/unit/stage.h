@@ -46,6 +46,7 @@ struct script {
 	_Atomic int clerk, hot, pool, job;
 	/* what happened */
 	_Atomic unsigned takeovers, hots, polls, jobs, risks, sweeps;
+	_Atomic unsigned lost, held;
 	_Atomic unsigned jobs_now, jobs_most; /* at the same time */
 	_Atomic int64_t epoch;
 };

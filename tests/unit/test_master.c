@@ -478,7 +478,9 @@ START_TEST(hanging_job_is_killed_and_the_next_runs)
 	ring("interactive", 1);
 	WAIT_FOR(script->jobs == 1);
 	script->job = ACT_WELL;
+	WAIT_FOR(script->held > 0);
 	WAIT_FOR(player_status(p, "jobs_failed") == 1);
+	WAIT_FOR(script->lost == 1);
 	ring("interactive", 1);
 	WAIT_FOR(player_status(p, "jobs_done") == 1);
 }
@@ -492,6 +494,7 @@ START_TEST(job_child_that_dies_costs_its_job_only)
 	ring("interactive", 3);
 	WAIT_FOR(player_status(p, "jobs_failed") == 3);
 	WAIT_FOR(script->risks == 3);
+	WAIT_FOR(script->lost == 3);
 	script->job = ACT_WELL;
 	ring("interactive", 1);
 	WAIT_FOR(player_status(p, "jobs_done") == 1);
