@@ -4,7 +4,8 @@
  * Runs in: children that parse.  Blocks only on the file.
  *
  * gmime limits neither the number of parts (1.3 KB each) nor the size of their
- * headers (five times their bytes).  So the structure is followed here first,
+ * headers (five times their bytes), and keeps what stands before and behind
+ * the parts of a multipart in memory.  So the structure is followed here first,
  * roughly: the boundaries that were declared are known, a line that is one of
  * them begins a header, and a header may declare another.  Where gmime could
  * read a declaration differently from us, every line with two dashes counts.
@@ -14,7 +15,7 @@
 #include "base/buf.h"
 #include "base/xmem.h"
 
-#define DECLARATION_MAX ((size_t)8192) /* header bytes looked at */
+#define DECLARATION_MAX ((size_t)65536) /* header bytes looked at */
 #define BOUNDARY_MAX ((size_t)250)
 #define SLOTS 4096u /* of the hash table; twice the boundaries */
 #define DASHES_PER_PART 5 /* lines with dashes that are no boundaries */
@@ -30,6 +31,10 @@ struct scan {
 	struct buf header;	 /* of the part, unfolded */
 	size_t header_bytes, header_lines, all_header_bytes;
 	size_t parts, dashes;
+	bool is_outside;	 /* of any part: a preamble or epilogue */
+	size_t outside_bytes;
+	bool has_begin, has_ended; /* of the outermost multipart */
+	uint64_t begin, end;
 };
 
 static uint32_t
@@ -99,8 +104,8 @@ read_declaration(struct scan *s, const char *p, const char *end)
 		;
 	if (p < end && *p == '"') {
 		for (start = ++p; p < end && *p != '"'; p++)
-			s->is_vague |= *p == '\\' || is_blank(*p);
-		s->is_vague |= p == end;
+			s->is_vague |= *p == '\\' || *p == '\r' || *p == '\n';
+		s->is_vague |= p == end || p == start || is_blank(p[-1]);
 	} else {
 		for (start = p; p < end && *p != ';' && !is_blank(*p); p++)
 			s->is_vague |= strchr("()\"\\,<>", *p) != NULL;
@@ -113,6 +118,7 @@ static void
 end_header(struct scan *s)
 {
 	const char *p = buf_str(&s->header), *end = p + s->header.len;
+	bool has_declared = s->header_bytes > DECLARATION_MAX;
 
 	for (; (p = memchr(p, '=', (size_t)(end - p))) != NULL; p++) {
 		const char *q = p;
@@ -121,10 +127,13 @@ end_header(struct scan *s)
 		    (q[-1] >= '0' && q[-1] <= '9')))
 			q--;
 		if (q - s->header.data >= 8 &&
-		    strncasecmp(q - 8, "boundary", 8) == 0)
+		    strncasecmp(q - 8, "boundary", 8) == 0) {
 			read_declaration(s, q, end);
+			has_declared = true;
+		}
 	}
 	s->is_vague |= s->header_bytes > DECLARATION_MAX;
+	s->is_outside = has_declared;
 	s->in_header = false;
 	s->header_bytes = s->header_lines = 0;
 	buf_reset(&s->header);
@@ -149,25 +158,39 @@ header_line(struct scan *s, const struct line *line)
 	return NULL;
 }
 
+/* The delimiter of the outermost multipart: the first that was declared. */
+static void
+note_outermost(struct scan *s, const struct line *line, bool is_last)
+{
+	if (!s->has_begin) {
+		s->has_begin = true;
+		s->begin = line->offset;
+	}
+	s->end = line->offset + line->len;
+	s->has_ended = is_last;
+}
+
 /* Whether the line is a boundary; *is_last_r: the closing one. */
 static bool
 is_boundary(struct scan *s, const struct line *line, bool *is_last_r)
 {
 	const unsigned char *p = line->p + 2;
 	size_t len = line->len - 2;
+	uint32_t found = 0;
 
 	while (len > 0 && is_blank((char)p[len - 1]))
 		len--;
 	*is_last_r = false;
-	if (s->is_vague)
-		return true;
-	if (len == 0 || len > BOUNDARY_MAX + 2)
-		return false;
-	if (*find_slot(s, p, len) != 0)
-		return true;
-	*is_last_r = len > 2 && p[len - 1] == '-' && p[len - 2] == '-' &&
-	    *find_slot(s, p, len - 2) != 0;
-	return *is_last_r;
+	if (len > 0 && len <= BOUNDARY_MAX)
+		found = *find_slot(s, p, len);
+	if (found == 0 && len > 2 && len <= BOUNDARY_MAX + 2 &&
+	    p[len - 1] == '-' && p[len - 2] == '-') {
+		found = *find_slot(s, p, len - 2);
+		*is_last_r = found != 0;
+	}
+	if (found == 1)
+		note_outermost(s, line, *is_last_r);
+	return found != 0 || (s->is_vague && s->has_begin);
 }
 
 static const char *
@@ -186,17 +209,25 @@ read_line(struct scan *s, const struct line *line)
 			if (s->in_header)
 				end_header(s);
 			s->in_header = !is_last;
+			s->is_outside = is_last;
+			s->outside_bytes = 0;
 			if (++s->parts > s->limits->parts)
 				return "too many parts";
 			return NULL;
 		}
 	}
-	return s->in_header ? header_line(s, line) : NULL;
+	if (s->in_header)
+		return header_line(s, line);
+	if (s->is_outside && s->has_begin &&
+	    (s->outside_bytes += line->len) > s->limits->header_bytes)
+		return "the text between parts is too long";
+	return NULL;
 }
 
 const char *
 scan_body(struct source *src, uint64_t offset, uint64_t end,
-    const char *boundary, const struct mime_limits *limits)
+    const char *boundary, const struct mime_limits *limits,
+    uint64_t *begin_r, uint64_t *end_r)
 {
 	struct scan s = { .limits = limits, .names = BUF_INIT,
 		.header = BUF_INIT };
@@ -208,8 +239,10 @@ scan_body(struct source *src, uint64_t offset, uint64_t end,
 	scratch = src->mem != NULL ? NULL : xmalloc(SOURCE_CHUNK);
 	declare(&s, boundary, strlen(boundary));
 	lines_init(&lines, src, offset, end, scratch);
-	while (reason == NULL && lines_next(&lines, &line))
+	while (reason == NULL && !s.has_ended && lines_next(&lines, &line))
 		reason = read_line(&s, &line);
+	*begin_r = s.has_begin ? s.begin : end;
+	*end_r = s.has_ended ? s.end : end;
 	buf_release(&s.names);
 	buf_release(&s.header);
 	free(scratch);

@@ -321,10 +321,10 @@ make_head(struct arena *arena, const char *type, const char *boundary)
 }
 
 static void
-parse(struct builder *b, struct source *src, uint64_t body, const char *head)
+parse(struct builder *b, struct source *src, uint64_t begin, uint64_t end,
+    const char *head)
 {
-	GMimeStream *stream = stream_new(src, body, src->size, head,
-	    strlen(head));
+	GMimeStream *stream = stream_new(src, begin, end, head, strlen(head));
 	GMimeParser *parser = g_mime_parser_new_with_stream(stream);
 	GMimeObject *object;
 
@@ -357,6 +357,7 @@ tree_build(struct arena *arena, struct source *src,
 {
 	struct builder b = { .arena = arena, .limits = limits, .tree = tree };
 	const struct field *field = &headers->fields[HEADER_CONTENT_TYPE];
+	uint64_t begin, end;
 	const char *type = param_type(arena, field), *boundary, *ignored;
 	size_t len;
 
@@ -366,14 +367,19 @@ tree_build(struct arena *arena, struct source *src,
 		return NULL;
 	}
 	boundary = parameter_bytes(arena, field, "boundary", &len, &ignored);
-	if (boundary == NULL || *boundary == '\0') {
+	while (boundary != NULL && len > 0 && boundary[len - 1] == ' ')
+		len--; /* no delimiter line ends in blanks */
+	if (boundary == NULL || len == 0) {
 		add_whole(&b, src, headers, true);
 		return NULL;
 	}
-	b.reason = scan_body(src, headers->body, src->size, boundary, limits);
+	boundary = arena_strndup(arena, boundary, len);
+	b.reason = scan_body(src, headers->body, src->size, boundary, limits,
+	    &begin, &end);
 	if (b.reason != NULL)
 		return b.reason;
-	parse(&b, src, headers->body, make_head(arena, type, boundary));
+	if (begin < end)
+		parse(&b, src, begin, end, make_head(arena, type, boundary));
 	if (tree->n == 0 && b.reason == NULL)
 		add_whole(&b, src, headers, true);
 	return b.reason;

@@ -471,6 +471,29 @@ START_TEST(header_of_a_part_is_limited)
 }
 END_TEST
 
+START_TEST(text_around_parts_is_not_kept)
+{
+	struct buf b = BUF_INIT;
+	struct content c;
+
+	buf_adds(&b, "Content-Type: multipart/mixed; boundary=\"b \"\n\n");
+	repeat(&b, "a preamble without end\n", 100000);
+	buf_adds(&b, "--b\n\nhi\n--b--\n");
+	repeat(&b, "--b\n\nan epilogue\n", 100000);
+	parse(b.data, b.len, &c);
+	ck_assert_int_eq(c.state, PARSE_OK);
+	ck_assert_str_eq(c.snippet, "hi");
+	buf_reset(&b);
+	buf_adds(&b, "Content-Type: multipart/mixed; boundary=b\n\n"
+	    "--b\nContent-Type: multipart/mixed; boundary=c\n\n");
+	repeat(&b, "a preamble without end\n", 100000);
+	buf_adds(&b, "--c\n\nhi\n--c--\n--b--\n");
+	parse(b.data, b.len, &c);
+	ck_assert_int_eq(c.state, PARSE_PARTIAL);
+	buf_release(&b);
+}
+END_TEST
+
 START_TEST(depth_does_no_harm)
 {
 	struct buf b = BUF_INIT;
@@ -881,6 +904,7 @@ main(void)
 	tcase_add_test(tc, g9_references_of_2000_ids);
 	tcase_add_test(tc, too_many_parts_leave_the_header);
 	tcase_add_test(tc, header_of_a_part_is_limited);
+	tcase_add_test(tc, text_around_parts_is_not_kept);
 	tcase_add_test(tc, depth_does_no_harm);
 	tcase_add_test(tc, nested_groups_do_no_harm);
 	tcase_add_test(tc, dates_of_all_kinds);
