@@ -341,6 +341,19 @@ CREATE TABLE changes (
 );
 CREATE INDEX changes_account ON changes (account_id, message_id);
 
+-- What of a message's flags is ours for now (R-SYNC-7).
+CREATE VIEW pending_flags AS
+SELECT c.account_id, c.message_id, bit_or(c.flags_add) AS flags_add,
+	bit_or(c.flags_remove) AS flags_remove,
+	coalesce(array_agg(k.a) FILTER (WHERE k.a IS NOT NULL), '{}')
+	    AS keywords_add,
+	coalesce(array_agg(k.r) FILTER (WHERE k.r IS NOT NULL), '{}')
+	    AS keywords_remove
+FROM changes c
+LEFT JOIN LATERAL unnest(c.keywords_add, c.keywords_remove) k(a, r) ON true
+WHERE c.kind = 'flags'
+GROUP BY c.account_id, c.message_id;
+
 CREATE TABLE drafts (
 	id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
 	account_id      uuid NOT NULL REFERENCES accounts ON DELETE CASCADE,

@@ -233,6 +233,19 @@ LANGUAGE sql AS $$
 	WHERE t.id = c.thread_id
 $$;
 
+-- What the server says, with what the application changed since.
+CREATE FUNCTION flags_with(flags integer, p pending_flags) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT (flags | p.flags_add) & ~p.flags_remove
+$$;
+CREATE FUNCTION keywords_with(keywords text[], p pending_flags)
+    RETURNS text[]
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT ARRAY(SELECT k FROM unnest(keywords || p.keywords_add) k
+	    WHERE k <> ALL (p.keywords_remove)
+	    GROUP BY k ORDER BY k COLLATE "C")
+$$;
+
 -- Rows that get a place (again): folder, UID and flags.
 CREATE FUNCTION give_place(acc uuid, box bigint, ids bigint[],
     uids bigint[], flags_ integer[], keywords_ text[], modseqs bigint[])
@@ -263,6 +276,13 @@ BEGIN
 	    modseq = modseqs[i], deleted_at = NULL, lost_at = NULL
 	FROM generate_subscripts(ids, 1) i
 	WHERE s.message_id = ids[i] AND s.account_id = acc;
+	IF EXISTS (SELECT FROM changes WHERE account_id = acc) THEN
+		UPDATE message_state s SET flags = flags_with(s.flags, p),
+		    keywords = keywords_with(s.keywords, p)
+		FROM pending_flags p
+		WHERE p.account_id = acc AND s.message_id = p.message_id
+		    AND s.message_id = ANY (ids);
+	END IF;
 	RETURN cardinality(ids);
 END $$;
 
@@ -506,35 +526,19 @@ BEGIN
 			    WHERE mailbox_id = box AND uid = f_uid[i]
 			    LIMIT 1) s
 			WHERE s.deleted_at IS NULL
-		), pending AS (
-			SELECT c.message_id, bit_or(c.flags_add) AS add,
-			    bit_or(c.flags_remove) AS remove,
-			    array_agg(k.a) FILTER (WHERE k.a IS NOT NULL)
-			        AS keywords_add,
-			    array_agg(k.r) FILTER (WHERE k.r IS NOT NULL)
-			        AS keywords_remove
-			FROM changes c
-			LEFT JOIN LATERAL unnest(c.keywords_add,
-			    c.keywords_remove) k(a, r) ON true
-			WHERE has_pending AND c.account_id = acc
-			    AND c.kind = 'flags'
-			GROUP BY 1
 		), done AS (
 			UPDATE message_state s SET flags = w.flags,
 			    keywords = w.keywords,
 			    modseq = greatest(s.modseq, w.modseq)
 			FROM (SELECT t.message_id, t.modseq,
 			    t.old_flags, t.old_keywords,
-			    (t.flags | coalesce(p.add, 0))
-			        & ~coalesce(p.remove, 0) AS flags,
+			    CASE WHEN p.message_id IS NULL THEN t.flags
+			    ELSE flags_with(t.flags, p) END AS flags,
 			    CASE WHEN p.message_id IS NULL THEN t.keywords
-			    ELSE ARRAY(SELECT k FROM unnest(t.keywords
-			        || coalesce(p.keywords_add, '{}')) k
-			        WHERE k <> ALL (coalesce(p.keywords_remove,
-			            '{}'))
-			        GROUP BY k ORDER BY k COLLATE "C")
-			    END AS keywords
-			    FROM told t LEFT JOIN pending p USING (message_id)
+			    ELSE keywords_with(t.keywords, p) END AS keywords
+			    FROM told t LEFT JOIN pending_flags p
+			        ON has_pending AND p.account_id = acc
+			        AND p.message_id = t.message_id
 			) w
 			WHERE s.message_id = w.message_id
 			    AND (s.flags <> w.flags

@@ -369,6 +369,7 @@ START_TEST(a_change_of_ours_is_not_overwritten)
 	struct mail m = { .uid = 1, .flags = FLAG_SEEN, .keywords = "a c" };
 	struct mail told = { .uid = 1, .flags = FLAG_SEEN | FLAG_ANSWERED,
 		.keywords = "a d" };
+	const uint32_t gone[] = { 1 };
 	int64_t id = world_deliver(&w, inbox, &m);
 
 	world_text(&w, "INSERT INTO changes (account_id, message_id, kind, "
@@ -377,6 +378,13 @@ START_TEST(a_change_of_ours_is_not_overwritten)
 	    world_account(&w), (long long)id);
 	world_apply(&w, inbox, &told, 1, NULL, 0);
 	ck_assert_str_eq("6|{b,d}", world_text(&w, "SELECT concat_ws('|', "
+	    "flags, keywords) FROM message_state WHERE message_id = %lld",
+	    (long long)id));
+	/* Nor when it moves meanwhile. */
+	world_apply(&w, inbox, NULL, 0, gone, 1);
+	world_deliver(&w, world_folder(&w, "Archive"), &m);
+	ck_assert_uint_eq(w.result.updated.n, 1);
+	ck_assert_str_eq("2|{b,c}", world_text(&w, "SELECT concat_ws('|', "
 	    "flags, keywords) FROM message_state WHERE message_id = %lld",
 	    (long long)id));
 }
