@@ -28,13 +28,15 @@
  * Set at the start of the session, in its first packet:
  * client_connection_check_interval ends what a killed child has begun,
  * idle_in_transaction_session_timeout what a paused one holds.  jit would
- * cost a short session more than it can ever win.
+ * cost a short session more than it can ever win; work_mem is what an insert
+ * has for the full-text index when its pending list is full.
  */
 #define SESSION_OPTIONS                                          \
 	"-c search_path=mailherd -c statement_timeout=120000 "   \
 	"-c client_connection_check_interval=500 "               \
 	"-c idle_in_transaction_session_timeout=10000 "          \
-	"-c jit=off -c timezone=UTC -c datestyle=ISO "           \
+	"-c jit=off -c work_mem=32MB -c timezone=UTC "           \
+	"-c datestyle=ISO "                                      \
 	"-c bytea_output=hex -c extra_float_digits=1 "           \
 	"-c standard_conforming_strings=on"
 

@@ -10,6 +10,8 @@
 #include "store/tsvector.h"
 
 #include <check.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct world w;
 static struct folder *inbox;
@@ -335,6 +337,55 @@ START_TEST(a_big_batch_does_not_deadlock_the_pipeline)
 	ck_assert_uint_gt(batch_bytes(w.batch), 4000000);
 	world_commit(&w, inbox);
 	ck_assert_uint_eq(w.result.created.n, 30);
+}
+END_TEST
+
+#define ROUNDS 15
+#define SHARED 60
+
+/* Batches of the same bytes in both orders, as two accounts on one list. */
+static int
+deliver_shared(bool is_backwards)
+{
+	struct world here;
+	struct folder *folder;
+	int round, i, rc = 0;
+
+	world_open(&here);
+	folder = world_folder(&here, "INBOX");
+	for (round = 0; rc == 0 && round < ROUNDS; round++) {
+		for (i = 0; i < SHARED; i++) {
+			struct mail m = { .uid = (uint32_t)(round * SHARED +
+			    i + 1) };
+			struct place place = mail_place(&m);
+			struct blob_ref blob = { .segment = 8 };
+			struct content c = { .snippet = "" };
+			int n = is_backwards ? SHARED - i : i + 1;
+
+			snprintf((char *)blob.digest, DIGEST_SIZE, "%d %d",
+			    n * 7919 % 1000, round);
+			batch_add(here.batch, &place, &blob, &c);
+		}
+		rc = world_try_commit(&here, folder,
+		    folder->cursor.uidnext + SHARED);
+	}
+	world_close(&here);
+	return rc;
+}
+
+/* L236 */
+START_TEST(accounts_that_share_bytes_do_not_lock_each_other_out)
+{
+	int i, status;
+
+	for (i = 0; i < 2; i++)
+		if (fork() == 0)
+			_exit(deliver_shared(i == 1) == 0 ? 0 : 1);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_ne(-1, wait(&status));
+		ck_assert_int_eq(status, 0);
+	}
+	check_counters();
 }
 END_TEST
 
@@ -924,6 +975,8 @@ make_suite(void)
 	tcase_add_test(t, an_old_plan_writes_nothing);
 	tcase_add_test(t, a_folder_that_is_gone_takes_nothing);
 	tcase_add_test(t, a_big_batch_does_not_deadlock_the_pipeline);
+	tcase_add_test(t,
+	    accounts_that_share_bytes_do_not_lock_each_other_out);
 	tcase_add_test(t, only_real_changes_are_reported);
 	tcase_add_test(t, a_change_of_ours_is_not_overwritten);
 	tcase_add_test(t, places_and_known_uids_are_those_that_live);
