@@ -275,7 +275,8 @@ place_polls(struct turn *turn)
 	struct child *next;
 	size_t i;
 
-	qsort(turn->due, turn->n_due, sizeof(*turn->due), by_time);
+	if (turn->n_due > 1)
+		qsort(turn->due, turn->n_due, sizeof(*turn->due), by_time);
 	for (i = 0; i < turn->n_due && child != NULL; i++) {
 		next = next_free(child_next(child));
 		start_pass(turn, child, &turn->due[i]);

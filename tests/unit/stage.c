@@ -101,6 +101,7 @@ misbehave(int act, const struct uuid *account)
 		_exit(EXIT_RETRY);
 	case ACT_SEGV:
 		slot_write_note(slot, &note);
+		signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler */
 		raise(SIGSEGV);
 		break;
 	case ACT_HANG:

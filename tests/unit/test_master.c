@@ -80,16 +80,31 @@ START_TEST(hung_redis_ends_the_children_in_time_and_heals)
 }
 END_TEST
 
+static bool
+sees_redis(const struct player *p)
+{
+	json_t *reply = player_ask(p, "{\"cmd\":\"status\"}");
+	bool result = strcmp(json_string_value(json_object_get(reply,
+	    "redis")), "up") == 0;
+
+	json_decref(reply);
+	return result;
+}
+
 START_TEST(short_outage_of_redis_disturbs_nothing)
 {
-	struct player *p = player_start("sync", NULL);
+	static const char *const patient[] = { "lease_ttl=12", NULL };
+	struct player *p = player_start("sync", patient);
 	pid_t hot;
 
 	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
 	kill(stage_redis_pid(), SIGSTOP);
-	WAIT_FOR(player_ask(p, "{\"cmd\":\"status\"}") != NULL);
+	WAIT_FOR(!sees_redis(p));
 	kill(stage_redis_pid(), SIGCONT);
-	WAIT_FOR(player_status(p, "polls") > 1);
+	WAIT_FOR(sees_redis(p));
+	/* renewed since */
+	WAIT_FOR(strtoll(redis_say("PTTL test:sync:lease:%s", id_of(0)), NULL,
+	    10) > 11000);
 	ck_assert_int_eq(player_child(p, "hot", "idle"), hot);
 	ck_assert_int_eq(player_status(p, "leases_lost"), 0);
 }
@@ -509,16 +524,7 @@ START_TEST(sweep_finds_due_jobs_with_and_without_redis)
 	script->n_due = 1;
 	WAIT_FOR(player_status(p, "jobs_done") == 1);
 	kill(stage_redis_pid(), SIGSTOP);
-	for (;;) {
-		json_t *reply = player_ask(p, "{\"cmd\":\"status\"}");
-		bool is_away = strcmp(json_string_value(json_object_get(reply,
-		    "redis")), "away") == 0;
-
-		json_decref(reply);
-		if (is_away)
-			break;
-		stage_pause();
-	}
+	WAIT_FOR(!sees_redis(p));
 	uuid_generate(&script->due[0]);
 	script->n_due = 1;
 	WAIT_FOR(player_status(p, "jobs_done") == 2);
