@@ -324,6 +324,69 @@ START_TEST(a_predecessor_stopped_in_mid_pipeline_is_ended)
 }
 END_TEST
 
+/* Commits messages until it is fenced out or its session ended. */
+static void
+write_until_fenced(int64_t folder_id)
+{
+	struct folder *folder;
+	struct mail m = { 0 };
+
+	w.s = world_session(&w);
+	folder = world_reload(&w, folder_id);
+	m.uid = folder->cursor.uidnext;
+	do {
+		m.uid++;
+		world_add(&w, &m);
+	} while (world_try_commit(&w, folder, m.uid + 1) == 0);
+	_exit(w.err.kind == ERR_FENCED || w.err.kind == ERR_DATABASE ? 0 : 1);
+}
+
+static int64_t
+rows(void)
+{
+	return world_int(&w, "SELECT count(*) FROM message WHERE "
+	    "account_id = %s", world_account(&w));
+}
+
+/* Wherever it is stopped: what is there at the hand-over is all there ever
+ * is of it. */
+START_TEST(nothing_of_a_predecessor_comes_after_the_hand_over)
+{
+	int64_t folder_id = world_folder(&w, "INBOX")->id, before, after;
+	struct account *account;
+	int round, status;
+	pid_t pid;
+
+	store_close(&w.s);
+	for (round = 0; round < 10; round++) {
+		pid = fork();
+		if (pid == 0)
+			write_until_fenced(folder_id);
+		must(store_open(&w.s, world_db(), "test", &w.err), &w);
+		before = rows();
+		while (rows() == before)
+			;
+		/* Not to wait for anything, only to hit another place. */
+		usleep(arc4random_uniform(20000));
+		kill(pid, SIGSTOP);
+		wait_stopped(pid);
+		must(store_account_take_over(w.s, &w.account_id, "next",
+		    w.arena, &account, &w.err), &w);
+		before = rows();
+		kill(pid, SIGCONT);
+		ck_assert_int_eq(pid, waitpid(pid, &status, 0));
+		ck_assert_int_eq(status, 0);
+		after = rows();
+		ck_assert_int_eq(before, after);
+		ck_assert_int_eq(after, world_int(&w, "SELECT messages FROM "
+		    "mailbox WHERE id = %lld", (long long)folder_id));
+		w.fence.epoch = account->epoch;
+		store_close(&w.s);
+	}
+	w.s = world_session(&w);
+}
+END_TEST
+
 START_TEST(an_account_can_be_disabled_though_its_owner_is_stuck)
 {
 	struct folder *inbox = world_folder(&w, "INBOX");
@@ -854,6 +917,7 @@ make_suite(void)
 	tcase_add_test(t, a_superseded_owner_writes_nothing);
 	tcase_add_loop_test(t, every_way_out_of_live_raises_the_fence, 0, 4);
 	tcase_add_test(t, a_predecessor_stopped_in_mid_pipeline_is_ended);
+	tcase_add_test(t, nothing_of_a_predecessor_comes_after_the_hand_over);
 	tcase_add_test(t, an_account_can_be_disabled_though_its_owner_is_stuck);
 	tcase_add_test(t, an_account_is_found_and_loaded);
 	tcase_add_test(t, an_address_of_two_accounts_is_ambiguous);
