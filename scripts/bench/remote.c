@@ -32,7 +32,7 @@ fatal(const char *what, const struct err *err)
 	exit(1);
 }
 
-/* --- the mailbox ------------------------------------------------------------------ */
+/* --- the mailbox --------------------------------------------------------- */
 
 static void
 fill(const char *user)
@@ -69,7 +69,7 @@ fill(const char *user)
 	}
 }
 
-/* --- sessions -------------------------------------------------------------------- */
+/* --- sessions ------------------------------------------------------------ */
 
 static struct remote *
 open_session(enum tls_mode tls, const char *user)
@@ -239,7 +239,7 @@ bench_poll(void)
 	    (long long)(clock_mono_msecs() - begin));
 }
 
-/* --- idle children ---------------------------------------------------------------- */
+/* --- idle children ------------------------------------------------------- */
 
 static long
 memory_of(pid_t pid, const char *field)

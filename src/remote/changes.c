@@ -22,7 +22,7 @@ place_text_release(struct place_text *t)
 	buf_release(&t->message_id);
 }
 
-/* --- flags ---------------------------------------------------------------- */
+/* --- flags --------------------------------------------------------------- */
 
 static int
 compare_strings(const void *a, const void *b)
@@ -92,7 +92,7 @@ read_flags(struct flags *flags, struct buf *text, clist *list)
 	flags->keywords = buf_str(text);
 }
 
-/* --- dates ---------------------------------------------------------------- */
+/* --- dates --------------------------------------------------------------- */
 
 /* Days since 1970-01-01 in the proleptic Gregorian calendar. */
 static int64_t
@@ -126,7 +126,7 @@ read_date(const struct mailimap_date_time *t, int64_t *secs_r)
 	return true;
 }
 
-/* --- Message-ID ------------------------------------------------------------- */
+/* --- Message-ID ---------------------------------------------------------- */
 
 /* The header as BODY[HEADER.FIELDS (MESSAGE-ID)] gives it, maybe folded. */
 static const char *
@@ -157,7 +157,7 @@ read_message_id(struct buf *out, const char *header, size_t len)
 	return out->data;
 }
 
-/* --- one message ---------------------------------------------------------------- */
+/* --- one message --------------------------------------------------------- */
 
 static void
 read_static(struct place *place, struct place_text *t,
@@ -230,7 +230,7 @@ place_read(struct place *place, struct place_text *t,
 		*has_body_r = has_body;
 }
 
-/* --- changes -------------------------------------------------------------------- */
+/* --- changes ------------------------------------------------------------- */
 
 void
 changes_add_message(struct remote_changes *changes,

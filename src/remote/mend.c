@@ -28,7 +28,7 @@ mend_release(struct mend *m)
 	buf_release(&m->notes.capability);
 }
 
-/* --- scanning ------------------------------------------------------------- */
+/* --- scanning ------------------------------------------------------------ */
 
 void
 scan_blanks(struct scan *s)
@@ -98,7 +98,7 @@ find_literal(const char *line, size_t len, size_t *at_r, uint64_t *size_r)
 	return true;
 }
 
-/* --- single lines ----------------------------------------------------------- */
+/* --- single lines -------------------------------------------------------- */
 
 static void
 keep_words(struct mend *m, const char *text, size_t len)
@@ -215,7 +215,8 @@ add_state(struct mend *m, struct scan *s, const char *word, size_t word_len,
 
 			if (word_is(name, len, "CAPABILITY"))
 				note_capability(m, code.p, close);
-			is_plain = !is_failure && is_code_plain(s->p + 1, close);
+			is_plain = !is_failure &&
+			    is_code_plain(s->p + 1, close);
 		}
 		buf_addc(out, is_plain ? '[' : '(');
 		s->p++;

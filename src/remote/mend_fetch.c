@@ -97,7 +97,7 @@ take_name(struct scan *s, const char **name_r)
 	return (size_t)(s->p - from);
 }
 
-/* --- items ------------------------------------------------------------------ */
+/* --- items --------------------------------------------------------------- */
 
 static bool
 is_flag(const char *p, const char *end)
@@ -322,7 +322,7 @@ item(struct mend *m, struct scan *s, const char *name, size_t len,
 	return skip_value(m, s);
 }
 
-/* --- the reply ---------------------------------------------------------------- */
+/* --- the reply ----------------------------------------------------------- */
 
 static enum mend_verdict
 finish(struct mend *m, const struct scan *s, bool is_broken, struct buf *out)

@@ -184,7 +184,7 @@ mend_list(struct mend *m, struct scan *s, struct buf *out)
 	return verdict;
 }
 
-/* --- STATUS ----------------------------------------------------------------- */
+/* --- STATUS -------------------------------------------------------------- */
 
 /* The name is never looked at (replies are told apart by their tag). */
 enum mend_verdict

@@ -27,21 +27,10 @@ digit_value(char c)
 static void
 add_utf8(struct buf *out, uint32_t c)
 {
-	if (c < 0x80)
-		buf_addc(out, (char)c);
-	else if (c < 0x800) {
-		buf_addc(out, (char)(0xC0 | c >> 6));
-		buf_addc(out, (char)(0x80 | (c & 0x3F)));
-	} else if (c < 0x10000) {
-		buf_addc(out, (char)(0xE0 | c >> 12));
-		buf_addc(out, (char)(0x80 | (c >> 6 & 0x3F)));
-		buf_addc(out, (char)(0x80 | (c & 0x3F)));
-	} else {
-		buf_addc(out, (char)(0xF0 | c >> 18));
-		buf_addc(out, (char)(0x80 | (c >> 12 & 0x3F)));
-		buf_addc(out, (char)(0x80 | (c >> 6 & 0x3F)));
-		buf_addc(out, (char)(0x80 | (c & 0x3F)));
-	}
+	char bytes[4];
+	unsigned n = text_encode(bytes, c);
+
+	buf_add(out, bytes, n);
 }
 
 /* One UTF-16 unit; *high holds the first half of a pair. */

@@ -9,7 +9,8 @@
  * meanwhile.  Replies whose length nobody knows (FETCH, SELECT with QRESYNC)
  * instead end when nothing has come for command_msecs, or when less than
  * 1 KiB/s was averaged over twice that time (at most a minute) of waiting: a
- * server that drips bytes is cut.  Only waiting for the server counts, not what the caller does meanwhile.
+ * server that drips bytes is cut.  Only waiting for the server counts, not
+ * what the caller does meanwhile.
  *
  * After ERR_SERVER (a tagged NO or BAD) and ERR_PERMANENT (an argument that
  * cannot be sent) the session is usable.  After every other error it is dead:
@@ -96,7 +97,7 @@ struct remote_stats {
 };
 void remote_stats(const struct remote *r, struct remote_stats *stats_r);
 
-/* --- folders ------------------------------------------------------------------ */
+/* --- folders ------------------------------------------------------------- */
 
 struct remote_folder {
 	const char *wire; /* may hold any byte but NUL, CR, LF */
@@ -160,7 +161,7 @@ int remote_unselect(struct remote *r, struct err *err);
 int remote_changed_since(struct remote *r, uint32_t from, uint32_t to,
     uint64_t modseq, struct remote_changes *changes, struct err *err);
 
-/* --- messages ----------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------ */
 
 enum remote_item {
 	ITEM_FLAGS = 1,
@@ -199,7 +200,7 @@ struct remote_sink {
 int remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
     size_t per_command, const struct remote_sink *sink, struct err *err);
 
-/* --- IDLE ------------------------------------------------------------------------ */
+/* --- IDLE ---------------------------------------------------------------- */
 
 enum remote_wake {
 	WAKE_CHANGED, /* the server said something about the folder */

@@ -223,7 +223,8 @@ remote_changed_since(struct remote *r, uint32_t from, uint32_t to,
 	int tag = command_begin(r, &out), result;
 
 	/* A number and not "*": Cyrus then forgets the topmost (L072). */
-	buf_addf(&out, "UID FETCH %u:%u (UID FLAGS MODSEQ) (CHANGEDSINCE %llu%s)",
+	buf_addf(&out, "UID FETCH %u:%u (UID FLAGS MODSEQ) "
+		       "(CHANGEDSINCE %llu%s)",
 	    from > 0 ? from : 1, to > 0 ? to : UINT32_MAX,
 	    (unsigned long long)modseq, r->is_qresync_on ? " VANISHED" : "");
 	changes->vanished_limit = to;

@@ -62,7 +62,7 @@ session_check(struct remote *r, struct err *err)
 	return 0;
 }
 
-/* --- capabilities ----------------------------------------------------------- */
+/* --- capabilities -------------------------------------------------------- */
 
 bool
 session_has(struct remote *r, const char *capability)
@@ -148,7 +148,7 @@ forget_capabilities(struct remote *r)
 	notes->has_capability = false;
 }
 
-/* --- opening ---------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
 static int
 wire_lost(struct remote *r, struct err *err)
@@ -369,7 +369,7 @@ remote_close(struct remote **r_p)
 	*r_p = NULL;
 }
 
-/* --- questions ---------------------------------------------------------------- */
+/* --- questions ----------------------------------------------------------- */
 
 unsigned
 remote_caps(const struct remote *r)

@@ -169,7 +169,7 @@ wire_fail(struct wire *w, enum err_kind kind, const char *fmt, ...)
 	rawlog_note(w->rawlog, "%s", w->error.text);
 }
 
-/* --- patience ------------------------------------------------------------- */
+/* --- patience ------------------------------------------------------------ */
 
 void
 wire_set_deadline(struct wire *w, int64_t msecs)
@@ -267,7 +267,7 @@ wait_ready(struct wire *w, short events)
 	}
 }
 
-/* --- the socket ----------------------------------------------------------------- */
+/* --- the socket ---------------------------------------------------------- */
 
 static void
 fail_stream(struct wire *w, const char *what, int code)
@@ -405,7 +405,7 @@ wire_start_tls(struct wire *w, struct err *err)
 	return 0;
 }
 
-/* --- lines ---------------------------------------------------------------------- */
+/* --- lines --------------------------------------------------------------- */
 
 /* The verdict of mend, and the literal behind the line. */
 static int
@@ -569,7 +569,8 @@ read_ready(struct wire *w, char *to, size_t size)
 		else if (w->literal_left > 0 && w->keep_literal &&
 		    w->raw_from < w->raw_to)
 			n = copy_literal(w, to + got, size - got);
-		else if (w->pending.kind != ERR_NONE || w->raw_from == w->raw_to)
+		else if (w->pending.kind != ERR_NONE ||
+		    w->raw_from == w->raw_to)
 			break;
 		else if (digest(w) == -1)
 			return got > 0 ? (ssize_t)got : -1;
@@ -661,7 +662,7 @@ wire_slim(struct wire *w)
 		buf_release(&w->line);
 }
 
-/* --- the driver ----------------------------------------------------------------- */
+/* --- the driver ---------------------------------------------------------- */
 
 static ssize_t
 on_write(mailstream_low *low, const void *bytes, size_t size)

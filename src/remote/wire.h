@@ -43,7 +43,7 @@ mailstream_low *wire_low(struct wire *w);
  */
 int wire_start_tls(struct wire *w, struct err *err);
 
-/* --- patience ------------------------------------------------------------- */
+/* --- patience ------------------------------------------------------------ */
 
 /* Everything until the next call must be over in `msecs`. */
 void wire_set_deadline(struct wire *w, int64_t msecs);
@@ -62,7 +62,7 @@ void wire_set_stall(struct wire *w, int64_t msecs);
  * literals. */
 void wire_set_limits(struct wire *w, uint64_t max_literal, uint64_t max_text);
 
-/* --- reading and writing ---------------------------------------------------- */
+/* --- reading and writing ------------------------------------------------- */
 
 /* All of it or an error. */
 int wire_send(struct wire *w, const char *bytes, size_t len, bool is_secret);
@@ -76,7 +76,7 @@ bool wire_is_drained(const struct wire *w);
 /* Gives buffers back before a long wait. */
 void wire_slim(struct wire *w);
 
-/* --- state ------------------------------------------------------------------- */
+/* --- state --------------------------------------------------------------- */
 
 int wire_fd(const struct wire *w);
 bool wire_is_tls(const struct wire *w);

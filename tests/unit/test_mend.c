@@ -178,7 +178,8 @@ static const struct {
 	{ "L025 L026 L030 envelope",
 	    "* 1 FETCH (UID 5 (ENVELOPE (NIL)) FLAGS ())\r\n",
 	    "* 1 FETCH (UID 5)\r\n" },
-	{ "L022", "* 1 FETCH (UID 5 BODYSTRUCTURE (\"a \"b\" c\") FLAGS ())\r\n",
+	{ "L022",
+	    "* 1 FETCH (UID 5 BODYSTRUCTURE (\"a \"b\" c\") FLAGS ())\r\n",
 	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
 	{ "L015",
 	    "* 1 FETCH (UID 5 BODYSTRUCTURE (NIL \"alternative\" "
@@ -186,7 +187,8 @@ static const struct {
 	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
 	{ "blank before )", "* 1 FETCH (UID 5 FLAGS (\\Seen ) )\r\n",
 	    "* 1 FETCH (UID 5 FLAGS (\\Seen))\r\n" },
-	{ "labels", "* 1 FETCH (X-GM-LABELS ([Mailbox] \"a (b\" NIL) UID 5)\r\n",
+	{ "labels",
+	    "* 1 FETCH (X-GM-LABELS ([Mailbox] \"a (b\" NIL) UID 5)\r\n",
 	    "* 1 FETCH (UID 5)\r\n" },
 	{ "never closed", "* 1 FETCH (UID 5 FLAGS (\\Seen\r\n",
 	    "* 1 FETCH (UID 5)\r\n" },
@@ -218,7 +220,8 @@ END_TEST
 
 START_TEST(the_literal_of_another_item_is_thrown_away)
 {
-	static const char *const parts[] = { "X \"y\" {7}\r\n", ") UID 3)\r\n" };
+	static const char *const parts[] = { "X \"y\" {7}\r\n",
+		") UID 3)\r\n" };
 	const char *first = "* 1 FETCH (UID 5 ENVELOPE (NIL {3}\r\n";
 
 	ck_assert_int_eq(mend_line(&mend, first, strlen(first), &out),
@@ -309,7 +312,7 @@ START_TEST(bye_and_stray_lines_end_the_session)
 }
 END_TEST
 
-/* --- names ---------------------------------------------------------------------- */
+/* --- names --------------------------------------------------------------- */
 
 static const struct {
 	const char *wire, *path;
@@ -346,7 +349,7 @@ START_TEST(names_are_decoded_or_shown_as_they_are)
 }
 END_TEST
 
-/* --- words ---------------------------------------------------------------------- */
+/* --- words --------------------------------------------------------------- */
 
 static const struct {
 	const char *text;

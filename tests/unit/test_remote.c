@@ -137,7 +137,7 @@ is_dead(enum err_kind kind)
 	ck_assert_int_eq(err.kind, kind);
 }
 
-/* --- what is collected ------------------------------------------------------------ */
+/* --- what is collected --------------------------------------------------- */
 
 static struct {
 	struct place places[64];
@@ -206,7 +206,7 @@ scan(void)
 	    &err);
 }
 
-/* --- the straight path ------------------------------------------------------------ */
+/* --- the straight path --------------------------------------------------- */
 
 START_TEST(a_poll_is_login_and_one_flight)
 {
@@ -431,7 +431,7 @@ START_TEST(long_sets_are_split)
 }
 END_TEST
 
-/* --- SELECT and QRESYNC -------------------------------------------------------- */
+/* --- SELECT and QRESYNC -------------------------------------------------- */
 
 START_TEST(qresync_brings_changes_and_vanished)
 {
@@ -551,7 +551,8 @@ END_TEST
 START_TEST(enable_without_enabled_is_not_qresync)
 {
 	static const struct step steps[] = { LOGIN(CAPS " QRESYNC"),
-		HEAR("* ENABLE QRESYNC"), HEAR("* SELECT \"INBOX\" (CONDSTORE)"),
+		HEAR("* ENABLE QRESYNC"),
+		HEAR("* SELECT \"INBOX\" (CONDSTORE)"),
 		SAY("%2 OK ENABLE completed\r\n%1 OK x\r\n"),
 		HEAR("* UID FETCH 1:9 (UID FLAGS MODSEQ) (CHANGEDSINCE 4)"),
 		SAY("%1 OK\r\n"), END };
@@ -636,7 +637,7 @@ START_TEST(unsafe_login_is_answered_with_id)
 }
 END_TEST
 
-/* --- LIST ------------------------------------------------------------------------ */
+/* --- LIST ---------------------------------------------------------------- */
 
 static struct remote_folder *folders;
 static size_t n_folders;
@@ -772,7 +773,7 @@ START_TEST(line_ends_in_names_are_never_sent)
 }
 END_TEST
 
-/* --- odd lines during a FETCH ----------------------------------------------------- */
+/* --- odd lines during a FETCH -------------------------------------------- */
 
 static const char *const odd_lines[] = {
 	"* XFOO hi\r\n",
@@ -821,7 +822,7 @@ START_TEST(odd_lines_do_not_disturb)
 }
 END_TEST
 
-/* --- the end comes early (L050, L094) ------------------------------------------------ */
+/* --- the end comes early (L050, L094) ------------------------------------ */
 
 static const struct {
 	const char *said;
@@ -902,7 +903,8 @@ END_TEST
 START_TEST(a_dripping_fetch_is_cut)
 {
 	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
-		HEAR("* UID FETCH *"), SAY("* 1 FETCH (UID 1 BODY[] {100000}\r\n"),
+		HEAR("* UID FETCH *"),
+		SAY("* 1 FETCH (UID 1 BODY[] {100000}\r\n"),
 		DRIP("x") };
 	static const uint32_t uids[] = { 1 };
 
@@ -939,7 +941,8 @@ END_TEST
 START_TEST(an_endless_line_is_cut)
 {
 	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
-		HEAR("* UID FETCH *"), REPEAT("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa") };
+		HEAR("* UID FETCH *"),
+		REPEAT("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa") };
 
 	open_with(steps);
 	select_inbox();
@@ -1045,7 +1048,7 @@ START_TEST(a_callback_can_end_a_scan)
 }
 END_TEST
 
-/* --- IDLE ---------------------------------------------------------------------------- */
+/* --- IDLE ---------------------------------------------------------------- */
 
 static enum remote_wake wake;
 
@@ -1220,7 +1223,7 @@ START_TEST(noop_tells_what_happened)
 }
 END_TEST
 
-/* --- logging in ------------------------------------------------------------------------ */
+/* --- logging in ---------------------------------------------------------- */
 
 /* L012: capabilities from before login are not used after it. */
 START_TEST(capabilities_are_asked_again_after_login)

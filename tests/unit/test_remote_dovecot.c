@@ -112,7 +112,7 @@ open_as(enum tls_mode tls, const char *user, const char *password)
 	return remote_open(&remote, &params, &err);
 }
 
-/* --- what comes in --------------------------------------------------------------- */
+/* --- what comes in ------------------------------------------------------- */
 
 static struct {
 	uint32_t uids[MESSAGES + 10];
