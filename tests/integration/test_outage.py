@@ -13,7 +13,7 @@ def own_pg(test_dir):
         yield pg
 
 
-def test_postgresql_restarted(herd, dovecot, login, own_pg):
+def test_postgresql_restarted(own_pg, herd, dovecot, login):
     h, account = started(herd, dovecot, login, 3, pg=own_pg)
     for stop in (own_pg.stop, own_pg.crash):
         stop()
