@@ -106,7 +106,8 @@ session_note_capabilities(struct remote *r, const char *greeting)
 	r->quirks.no_idle |= more.no_idle;
 	r->quirks.no_list_extended |= more.no_list_extended;
 	r->quirks.id_before_select |= more.id_before_select;
-	if (more.idle_secs > 0)
+	if (more.idle_secs > 0 && (r->quirks.idle_secs == 0 ||
+		more.idle_secs < r->quirks.idle_secs))
 		r->quirks.idle_secs = more.idle_secs;
 	r->caps = 0;
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)

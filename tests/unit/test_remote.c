@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "conf/quirks.h"
 #include "remote/remote.h"
 #include "scripted_imapd.h"
 
@@ -1474,6 +1475,57 @@ START_TEST(the_password_does_not_stay_in_memory)
 }
 END_TEST
 
+/* --- quirks ------------------------------------------------------------ */
+
+static void
+use_quirks(const char *text)
+{
+	char path[] = "/tmp/mailherd-quirks.XXXXXX";
+	int fd = mkstemp(path);
+	struct quirks_table *table;
+
+	ck_assert_int_eq(write(fd, text, strlen(text)), (int)strlen(text));
+	close(fd);
+	OK(quirks_load(&table, path, &err));
+	unlink(path);
+	remote_set_quirks(table);
+}
+
+START_TEST(quirks_match_by_greeting_and_by_capability_after_login)
+{
+	static const struct step steps[] = { GREET, HEAR("* AUTHENTICATE *"),
+		SAY("%1 OK [CAPABILITY " CAPS " QRESYNC XODD] in\r\n"),
+		HEAR("* ID (*"), HEAR("* SELECT \"INBOX\" (CONDSTORE)"),
+		SAY("%2 BAD what\r\n%1 OK\r\n"), END };
+	struct remote_selected selected;
+
+	use_quirks("server \"a\" {\ngreeting = { \"hi\" }\nidle_secs = 180\n"
+		   "id_before_select = true\n}\n"
+		   "server \"b\" {\ncapability = { \"XODD\" }\n"
+		   "no_qresync = true\nidle_secs = 55\n}\n");
+	open_with(steps);
+	ck_assert_uint_eq(remote_caps(remote), REMOTE_CONDSTORE | REMOTE_IDLE);
+	ck_assert_int_eq(remote_idle_limit_msecs(remote), 55000);
+	OK(remote_select(remote, "INBOX", NULL, &selected, NULL, &err));
+	finish();
+}
+END_TEST
+
+START_TEST(quirks_match_by_host)
+{
+	static const struct step steps[] = { LOGIN(CAPS " CONDSTORE"),
+		HEAR("* SELECT \"INBOX\""), SAY("%1 OK\r\n"), END };
+	struct remote_selected selected;
+
+	use_quirks("server \"a\" {\nhosts = { \"127.0.0.1\" }\n"
+		   "no_condstore = true\nno_idle = true\n}\n");
+	open_with(steps);
+	ck_assert_uint_eq(remote_caps(remote), 0);
+	OK(remote_select(remote, "INBOX", NULL, &selected, NULL, &err));
+	finish();
+}
+END_TEST
+
 static const char *const bad_hosts[] = { "", "/run/imap.sock", "a b", "a\nb",
 	"../x", "ex\"ample.org" };
 
@@ -1586,6 +1638,9 @@ main(void)
 	tcase_add_test(t, preauth_is_fine_where_tls_is_not_asked_for);
 	tcase_add_test(t, the_rawlog_has_no_secrets);
 	tcase_add_loop_test(t, the_password_does_not_stay_in_memory, 0, 2);
+	tcase_add_test(t,
+	    quirks_match_by_greeting_and_by_capability_after_login);
+	tcase_add_test(t, quirks_match_by_host);
 	tcase_add_loop_test(t, odd_host_names_are_refused, 0,
 	    COUNT(bad_hosts));
 	tcase_add_test(t, a_closed_port_is_a_network_error);
