@@ -74,7 +74,7 @@ fill(struct session *s, int64_t id, struct backfill_budget *budget,
 	    pass_fetch(s, &look, &failure) == 0 &&
 	    pass_backfill(s, &look, budget, is_complete_r, &failure) == 0)
 		return 0;
-	if (!session_is_usable_after(&failure)) {
+	if (!session_is_usable_after(s, &failure)) {
 		*err = failure;
 		return -1;
 	}

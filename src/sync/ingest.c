@@ -13,50 +13,18 @@
  * The server is not believed to deliver what it lists: what did not come is
  * asked for singly, then left for a later pass and counted (L136, R-SYNC-9).
  */
-#include "sync/ingest.h"
+#include "sync/ingest_private.h"
 
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/xmem.h"
 #include "mime/mime.h"
 #include "sync/compare.h"
-#include "sync/events.h"
 #include "sync/risks.h"
 
 
 #define CHUNK_MESSAGES 1000 /* of one remote_fetch */
 #define COMMAND_MESSAGES 100
 #define COMMAND_BYTES ((uint64_t)4 << 20)
-#define BATCH_BYTES ((size_t)8 << 20)
 #define MIB ((size_t)1024 * 1024)
-
-struct ingest {
-	struct session *s;
-	struct folder *folder;
-	uint32_t parse_permit;
-	size_t stream_bytes;
-
-	/* the message that is arriving */
-	struct buf raw;
-	struct blob_stream *stream;
-	struct arena *content; /* dies with the message */
-
-	/* the batch */
-	struct batch *batch;
-	int64_t first_added_mono_msecs;
-	bool is_in_flight;
-	struct arena *result;
-
-	/* the run */
-	const uint32_t *uids;
-	bool *has_come;
-	size_t n;
-	size_t n_old; /* below the cursor: counted by it already */
-	size_t low; /* all before it have come or will not */
-	const struct cursor *base;
-
-	struct err failure; /* of a callback; ERR_NONE: none */
-};
 
 int
 ingest_start(struct ingest **in_r, struct session *s, struct folder *folder,
@@ -80,81 +48,10 @@ ingest_start(struct ingest **in_r, struct session *s, struct folder *folder,
 	return 0;
 }
 
-/* --- commits ------------------------------------------------------------------ */
-
-static int
-wait_for_commit(struct ingest *in, struct err *err)
+static bool
+is_risky(const struct ingest *in, uint32_t uid)
 {
-	struct session *s = in->s;
-	struct commit_result result;
-
-	if (!in->is_in_flight)
-		return 0;
-	in->is_in_flight = false;
-	arena_reset(in->result);
-	if (store_commit_wait(s->db, in->result, &result, err) == -1)
-		return -1;
-	events_commit(s, in->folder->id, &result);
-	if (s->progress.is_on && result.created.n + result.updated.n > 0) {
-		s->progress.done += (int64_t)(result.created.n +
-		    result.updated.n);
-		events_progress(s, in->folder);
-	}
-	return 0;
-}
-
-/* Where the cursor is when everything added so far is stored. */
-static const struct cursor *
-cursor_now(const struct ingest *in, struct cursor *cursor)
-{
-	if (in->base == NULL)
-		return NULL;
-	*cursor = *in->base;
-	if (in->low > 0) {
-		if (in->low > in->n_old)
-			cursor->messages += (uint32_t)(in->low - in->n_old);
-		if (in->uids[in->low - 1] >= cursor->uidnext)
-			cursor->uidnext = in->uids[in->low - 1] + 1;
-	}
-	return cursor;
-}
-
-static int
-commit(struct ingest *in, const struct cursor *cursor, struct err *err)
-{
-	struct session *s = in->s;
-
-	if (session_may_go_on(s, err) == -1)
-		return -1;
-	if (batch_count(in->batch) > 0) {
-		session_note(s, RISK_NONE, 0, 0, 0);
-		if (blob_flush(s->blobs, err) == -1)
-			return -1;
-	}
-	if (wait_for_commit(in, err) == -1)
-		return -1;
-	if (store_commit_start(s->db, &s->fence, in->folder, in->batch,
-		cursor, err) == -1)
-		return -1;
-	in->is_in_flight = true;
-	batch_reset(in->batch);
-	return 0;
-}
-
-static int
-commit_when_full(struct ingest *in, struct err *err)
-{
-	const struct conf *conf = in->s->conf;
-	struct cursor cursor;
-	int64_t now = clock_mono_msecs();
-
-	if (batch_count(in->batch) == 1)
-		in->first_added_mono_msecs = now;
-	if (batch_count(in->batch) < (size_t)conf->batch_messages &&
-	    batch_bytes(in->batch) < BATCH_BYTES &&
-	    now - in->first_added_mono_msecs < conf->batch_msecs)
-		return 0;
-	return commit(in, cursor_now(in, &cursor), err);
+	return in->s->n_risks > 0 && risks_single(in->s, in->folder->id, uid);
 }
 
 /* --- one message --------------------------------------------------------------- */
@@ -264,6 +161,19 @@ note_arrival(struct ingest *in, size_t i)
 		in->low++;
 }
 
+static void
+add_to_batch(struct ingest *in, const struct place *place,
+    const struct blob_ref *blob, const struct content *content)
+{
+	batch_add(in->batch, place, blob, content);
+	if (in->uid_from == 0 || place->uid < in->uid_from)
+		in->uid_from = place->uid;
+	if (place->uid > in->uid_to)
+		in->uid_to = place->uid;
+	buf_reset(&in->raw);
+	arena_reset(in->content);
+}
+
 static int
 on_done(void *arg, const struct place *place, bool has_body)
 {
@@ -272,6 +182,7 @@ on_done(void *arg, const struct place *place, bool has_body)
 	struct blob_ref blob;
 	struct content content;
 	size_t i = find_uid(in, place->uid);
+	bool is_alone;
 
 	/* A UID is done only when its bytes have come (L136). */
 	if (!has_body || i == in->n || in->has_come[i] ||
@@ -279,13 +190,16 @@ on_done(void *arg, const struct place *place, bool has_body)
 		drop_message(in);
 		return 0;
 	}
+	is_alone = is_risky(in, place->uid);
+	if (is_alone && batch_count(in->batch) > 0 &&
+	    ingest_commit_now(in, &err) == -1)
+		return fail(in, &err);
 	if (parse_and_keep(in, place->uid, &blob, &content, &err) == -1)
 		return fail(in, &err);
-	batch_add(in->batch, place, &blob, &content);
-	buf_reset(&in->raw);
-	arena_reset(in->content);
+	add_to_batch(in, place, &blob, &content);
 	note_arrival(in, i);
-	if (commit_when_full(in, &err) == -1)
+	if ((is_alone ? ingest_commit_now(in, &err) :
+		ingest_commit_when_full(in, &err)) == -1)
 		return fail(in, &err);
 	session_note(in->s, RISK_FETCH, in->folder->id, place->uid,
 	    in->uids[in->n - 1]);
@@ -303,7 +217,6 @@ static void
 note_bad_reply(struct ingest *in, const uint32_t *uids, size_t n,
     size_t per_command)
 {
-	struct session *s = in->s;
 	struct risk risk = { .folder_id = in->folder->id, .step = RISK_FETCH };
 	struct err err = ERR_INIT;
 	size_t first, last;
@@ -314,11 +227,9 @@ note_bad_reply(struct ingest *in, const uint32_t *uids, size_t n,
 	last = first + 2 * per_command - 1;
 	risk.uid_from = uids[first];
 	risk.uid_to = uids[last < n ? last : n - 1];
-	if (wait_for_commit(in, &err) == -1 || session_db(s, &err) == -1 ||
-	    store_risk_note(s->db, &s->fence.account_id, &risk,
-		"the reply was not understood",
-		(unsigned)s->conf->risk_attempts, &err) == -1)
-		log_warn(&s->log, "attempt not counted: %s", err.text);
+	if (ingest_wait(in, &err) == -1)
+		log_warn(&in->s->log, "%s", err.text);
+	ingest_count_attempt(in, &risk, "the reply was not understood");
 }
 
 static int
@@ -371,8 +282,7 @@ per_command(const struct place *wanted, size_t n)
 static bool
 is_alone(const struct ingest *in, const struct place *p)
 {
-	return p->size > in->stream_bytes || (in->s->n_risks > 0 &&
-	    risks_single(in->s, in->folder->id, p->uid));
+	return p->size > in->stream_bytes || is_risky(in, p->uid);
 }
 
 /* Runs of messages that may share commands; big and risky ones alone. */
@@ -424,7 +334,7 @@ settle_missing(struct ingest *in, size_t i, struct err *err)
 	if (remote_scan_uids(s->remote, uid, uid, ITEM_FLAGS, on_seen,
 		&is_listed, err) == -1)
 		return -1;
-	if (is_listed && (wait_for_commit(in, err) == -1 ||
+	if (is_listed && (ingest_wait(in, err) == -1 ||
 		risks_not_delivered(s, in->folder->id, uid, err) == -1))
 		return -1;
 	note_arrival(in, i);
@@ -487,16 +397,10 @@ run(struct ingest *in, struct arena *arena, const struct place *wanted,
 	if (settle_all_missing(in, err) == -1)
 		return -1;
 	if (target == NULL)
-		target = cursor_now(in, &cursor);
+		target = ingest_cursor_now(in, &cursor);
 	if (batch_count(in->batch) == 0 && target == NULL)
 		return 0;
-	return commit(in, target, err);
-}
-
-int
-ingest_wait(struct ingest *in, struct err *err)
-{
-	return wait_for_commit(in, err);
+	return ingest_commit(in, target, err);
 }
 
 int
@@ -528,7 +432,7 @@ ingest_finish(struct ingest **in_p, struct err *err)
 
 	if (in == NULL)
 		return 0;
-	rv = wait_for_commit(in, err != NULL ? err : &ignored);
+	rv = ingest_wait(in, err != NULL ? err : &ignored);
 	session_note(in->s, RISK_NONE, 0, 0, 0);
 	drop_message(in);
 	buf_release(&in->raw);

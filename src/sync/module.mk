@@ -7,6 +7,7 @@ libsync_a_SOURCES = \
 	src/sync/failure.c \
 	src/sync/folders.c src/sync/folders.h \
 	src/sync/ingest.c src/sync/ingest.h \
+	src/sync/ingest_commit.c src/sync/ingest_private.h \
 	src/sync/look.c src/sync/look.h \
 	src/sync/pass.c src/sync/pass.h \
 	src/sync/plan.c src/sync/plan.h \

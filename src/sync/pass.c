@@ -13,7 +13,7 @@
 #include "sync/events.h"
 #include "sync/folders.h"
 
-#define REPLANS 4 /* ERR_STALE in a row before a folder waits */
+#define REPLANS 6 /* ERR_STALE in a row before a folder waits */
 
 /* A folder that appeared on the server is backfilled by passes, a piece at a
  * time, so that the other folders of the account do not wait for it. */

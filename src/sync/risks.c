@@ -52,6 +52,10 @@ risks_leave_out(const struct session *s, int64_t folder_id, uint32_t uid)
 			continue;
 		if (r->is_skipped || (r->is_parked && r->step == RISK_FETCH))
 			return true;
+		/* Not even its bare bytes are taken. */
+		if (r->is_parked && r->attempts >
+		    (unsigned)s->conf->risk_attempts + 1)
+			return true;
 	}
 	return false;
 }

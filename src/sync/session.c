@@ -290,8 +290,10 @@ session_disconnect(struct session *s)
 }
 
 bool
-session_is_usable_after(const struct err *err)
+session_is_usable_after(const struct session *s, const struct err *err)
 {
+	if (s->remote == NULL)
+		return false;
 	return err->kind == ERR_SERVER || err->kind == ERR_PERMANENT ||
 	    err->kind == ERR_STALE || err->kind == ERR_GONE;
 }

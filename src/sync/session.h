@@ -75,7 +75,7 @@ void session_note(struct session *s, enum risk_step step, int64_t folder_id,
 struct folder *session_folder(struct session *s, int64_t id);
 struct folder *session_inbox(struct session *s);
 
-/* Errors after which the connection to the mail server is good for more. */
-bool session_is_usable_after(const struct err *err);
+/* Is the connection to the mail server good for more after this error? */
+bool session_is_usable_after(const struct session *s, const struct err *err);
 
 #endif

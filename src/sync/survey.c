@@ -151,10 +151,10 @@ find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
 
 /* 0: that folder's trouble, noted; -1: the pass's. */
 static int
-note_failure(struct work *w, size_t i, const struct err *failure,
-    struct err *err)
+note_failure(struct session *s, struct work *w, size_t i,
+    const struct err *failure, struct err *err)
 {
-	if (!session_is_usable_after(failure)) {
+	if (!session_is_usable_after(s, failure)) {
 		*err = *failure;
 		return -1;
 	}
@@ -168,7 +168,7 @@ look_at_one(struct session *s, struct work *w, size_t i, struct err *err)
 	struct err failure = ERR_INIT;
 
 	if (pass_look(s, w->folders[i]->id, &w->looks[i], &failure) == -1)
-		return note_failure(w, i, &failure, err);
+		return note_failure(s, w, i, &failure, err);
 	w->n_well++;
 	return 0;
 }
@@ -260,7 +260,7 @@ fetch_all(struct session *s, struct work *w, struct err *err)
 	for (i = 0; i < w->n; i++)
 		if (w->failures[i].kind == ERR_NONE &&
 		    pass_fetch(s, &w->looks[i], &failure) == -1 &&
-		    note_failure(w, i, &failure, err) == -1)
+		    note_failure(s, w, i, &failure, err) == -1)
 			return -1;
 	return 0;
 }
@@ -278,7 +278,7 @@ backfill_all(struct session *s, struct work *w,
 			continue;
 		if (pass_backfill(s, &w->looks[i], budget, &is_complete,
 			&failure) == -1) {
-			if (note_failure(w, i, &failure, err) == -1)
+			if (note_failure(s, w, i, &failure, err) == -1)
 				return -1;
 		} else if (!is_complete)
 			s->totals.has_more = true;

@@ -1,0 +1,134 @@
+/*
+ * ingest_commit.c - the batches of a download on their way into PostgreSQL.
+ *
+ * Runs in: whoever syncs.  Blocks.
+ *
+ * At most one batch is in flight; the next is started when it has arrived.
+ * Order: blobs durable, rows and cursor in one transaction, then events.
+ */
+#include "sync/ingest_private.h"
+
+#include "base/clock.h"
+#include "sync/events.h"
+
+#define BATCH_BYTES ((size_t)8 << 20)
+
+void
+ingest_count_attempt(struct ingest *in, const struct risk *risk, const char *how)
+{
+	struct session *s = in->s;
+	struct err err = ERR_INIT;
+
+	if (session_db(s, &err) == -1 || store_risk_note(s->db,
+		&s->fence.account_id, risk, how,
+		(unsigned)s->conf->risk_attempts, &err) == -1)
+		log_warn(&s->log, "attempt not counted: %s", err.text);
+}
+
+/*
+ * PostgreSQL will not have these rows.  The attempt is counted and the work
+ * planned again: then each message of the batch goes alone, and in the end the
+ * one that is refused is stored without what was read from it.
+ */
+static int
+note_refused(struct ingest *in, struct err *err)
+{
+	const struct risk risk = {
+		.folder_id = in->folder->id,
+		.step = RISK_STORE,
+		.uid_from = in->flight_from,
+		.uid_to = in->flight_to,
+	};
+
+	log_warn(&in->s->log, "folder_id=%lld: UIDs %u to %u are refused: %s",
+	    (long long)in->folder->id, risk.uid_from, risk.uid_to, err->text);
+	ingest_count_attempt(in, &risk, err->text);
+	err->kind = ERR_STALE;
+	return -1;
+}
+
+int
+ingest_wait(struct ingest *in, struct err *err)
+{
+	struct session *s = in->s;
+	struct commit_result result;
+
+	if (!in->is_in_flight)
+		return 0;
+	in->is_in_flight = false;
+	arena_reset(in->result);
+	if (store_commit_wait(s->db, in->result, &result, err) == -1)
+		return err->kind == ERR_PERMANENT && in->flight_to != 0 ?
+		    note_refused(in, err) : -1;
+	events_commit(s, in->folder->id, &result);
+	if (s->progress.is_on && result.created.n + result.updated.n > 0) {
+		s->progress.done += (int64_t)(result.created.n +
+		    result.updated.n);
+		events_progress(s, in->folder);
+	}
+	return 0;
+}
+
+/* Where the cursor is when everything added so far is stored. */
+const struct cursor *
+ingest_cursor_now(const struct ingest *in, struct cursor *cursor)
+{
+	if (in->base == NULL)
+		return NULL;
+	*cursor = *in->base;
+	if (in->low > 0) {
+		if (in->low > in->n_old)
+			cursor->messages += (uint32_t)(in->low - in->n_old);
+		if (in->uids[in->low - 1] >= cursor->uidnext)
+			cursor->uidnext = in->uids[in->low - 1] + 1;
+	}
+	return cursor;
+}
+
+int
+ingest_commit(struct ingest *in, const struct cursor *cursor, struct err *err)
+{
+	struct session *s = in->s;
+
+	if (session_may_go_on(s, err) == -1)
+		return -1;
+	if (batch_count(in->batch) > 0) {
+		session_note(s, RISK_NONE, 0, 0, 0);
+		if (blob_flush(s->blobs, err) == -1)
+			return -1;
+	}
+	if (ingest_wait(in, err) == -1)
+		return -1;
+	if (store_commit_start(s->db, &s->fence, in->folder, in->batch,
+		cursor, err) == -1)
+		return -1;
+	in->is_in_flight = true;
+	in->flight_from = in->uid_from;
+	in->flight_to = in->uid_to;
+	in->uid_from = in->uid_to = 0;
+	batch_reset(in->batch);
+	return 0;
+}
+
+int
+ingest_commit_now(struct ingest *in, struct err *err)
+{
+	struct cursor cursor;
+
+	return ingest_commit(in, ingest_cursor_now(in, &cursor), err);
+}
+
+int
+ingest_commit_when_full(struct ingest *in, struct err *err)
+{
+	const struct conf *conf = in->s->conf;
+	int64_t now = clock_mono_msecs();
+
+	if (batch_count(in->batch) == 1)
+		in->first_added_mono_msecs = now;
+	if (batch_count(in->batch) < (size_t)conf->batch_messages &&
+	    batch_bytes(in->batch) < BATCH_BYTES &&
+	    now - in->first_added_mono_msecs < conf->batch_msecs)
+		return 0;
+	return ingest_commit_now(in, err);
+}
