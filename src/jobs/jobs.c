@@ -35,22 +35,34 @@ job_kind_find(const char *name)
 	return NULL;
 }
 
+static void
+give_back(const struct job_env *env, struct job_db *db)
+{
+	if (db->has_permit)
+		env->hooks->give_back(env->hooks->arg, db->permit);
+	db->has_permit = false;
+}
+
+static int
+open_store(const struct job_env *env, struct job_db *db, struct err *err)
+{
+	if (store_open(&db->store, env->conf->database, "mailherd job",
+		err) == 0)
+		return 0;
+	db->store = NULL;
+	give_back(env, db);
+	return -1;
+}
+
 int
 job_db_open(const struct job_env *env, struct job_db *db, struct err *err)
 {
-	void *arg = env->hooks->arg;
-
-	db->store = NULL;
-	if (env->hooks->want(arg, RESOURCE_DATABASE, "", 0, &db->permit,
-		err) == -1)
+	memset(db, 0, sizeof(*db));
+	if (env->hooks->want(env->hooks->arg, RESOURCE_DATABASE, "", 0,
+		&db->permit, err) == -1)
 		return -1;
-	if (store_open(&db->store, env->conf->database, "mailherd job",
-		err) == -1) {
-		db->store = NULL;
-		env->hooks->give_back(arg, db->permit);
-		return -1;
-	}
-	return 0;
+	db->has_permit = true;
+	return open_store(env, db, err);
 }
 
 void
@@ -59,7 +71,7 @@ job_db_close(const struct job_env *env, struct job_db *db)
 	if (db->store == NULL)
 		return;
 	store_close(&db->store);
-	env->hooks->give_back(env->hooks->arg, db->permit);
+	give_back(env, db);
 }
 
 static int
@@ -104,7 +116,11 @@ write_end(const struct job_env *env, const struct job_kind *kind,
 	struct job_db db;
 	int rv;
 
-	if (job_db_open(env, &db, err) == -1)
+	memset(&db, 0, sizeof(db));
+	/* Who is being stopped gets no permit any more, and must give the job
+	 * back before it goes. */
+	if ((out->failure.kind == ERR_STOPPED ? open_store(env, &db, err) :
+		job_db_open(env, &db, err)) == -1)
 		return -1;
 	if (out->failure.kind == ERR_NONE)
 		rv = store_job_done(db.store, &job->id, env->worker_id, err);

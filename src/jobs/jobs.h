@@ -56,6 +56,7 @@ void job_perform(const struct job_env *env, const struct uuid *job_id,
 struct job_db {
 	struct store *store;
 	uint32_t permit;
+	bool has_permit;
 };
 int job_db_open(const struct job_env *env, struct job_db *db_r,
     struct err *err);

@@ -115,6 +115,22 @@ is_hopeless(enum err_kind kind)
 	    kind == ERR_CONFIG;
 }
 
+/* Stopped with its worker: that was no attempt of its own. */
+static int
+take_back_attempt(struct store *s, const struct uuid *id, const char *owner,
+    struct err *err)
+{
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, id);
+	param_text(&p, owner);
+	return session_run(s, "UPDATE jobs "
+	    "SET attempts = greatest(attempts - 1, 0) "
+	    "WHERE id = $1 AND state = 'running' AND owner = $2", &p, NULL,
+	    err);
+}
+
 int
 store_job_failed(struct store *s, const struct uuid *id, const char *owner,
     const struct err *failure, int64_t run_at_secs, bool *dead_r,
@@ -123,6 +139,9 @@ store_job_failed(struct store *s, const struct uuid *id, const char *owner,
 	struct params p;
 	PGresult *res;
 
+	if (failure->kind == ERR_STOPPED &&
+	    take_back_attempt(s, id, owner, err) == -1)
+		return -1;
 	params_init(&p);
 	param_uuid(&p, id);
 	param_text(&p, owner);
