@@ -14,6 +14,9 @@
 #include "base/buf.h"
 #include "base/xmem.h"
 
+/* With the blanks before the colon; it fits the smallest chunk. */
+#define NAME_MAX_BYTES ((size_t)1024)
+
 static const struct {
 	const char *name;
 	size_t len;
@@ -89,14 +92,15 @@ header_unfold(struct arena *arena, const char *raw, size_t len)
 static size_t
 name_length(const struct line *line, size_t *value_at)
 {
+	size_t len = line->len < NAME_MAX_BYTES ? line->len : NAME_MAX_BYTES;
 	size_t n = 0, i;
 
-	while (n < line->len && line->p[n] > 0x20 && line->p[n] < 0x7F &&
+	while (n < len && line->p[n] > 0x20 && line->p[n] < 0x7F &&
 	    line->p[n] != ':')
 		n++;
-	for (i = n; i < line->len && is_blank(line->p[i]); i++)
+	for (i = n; i < len && is_blank(line->p[i]); i++)
 		;
-	if (n == 0 || i == line->len || line->p[i] != ':')
+	if (n == 0 || i == len || line->p[i] != ':')
 		return 0;
 	*value_at = i + 1;
 	return n;
@@ -156,23 +160,25 @@ is_mbox_line(const struct line *line)
 
 /* Whether the line behind `line` begins a field, so that `line` is a slip. */
 static bool
-is_header_next(const struct reader *r)
+is_header_next(const struct reader *r, const struct line *line)
 {
 	unsigned char *scratch;
 	struct lines peek;
 	struct line next;
 	size_t at;
-	bool is_header;
+	bool is_header, is_behind = line->is_end;
 
 	/* Enough of it is in the window already, nearly always. */
-	if (r->lines.left >= 1024) {
-		next = (struct line){ .p = r->lines.p, .len = 1024 };
+	if (is_behind && r->lines.left >= NAME_MAX_BYTES) {
+		next = (struct line){ r->lines.p, NAME_MAX_BYTES };
 		return name_length(&next, &at) > 0;
 	}
 	scratch = r->lines.scratch == NULL ? NULL : xmalloc(SOURCE_CHUNK);
 	lines_init(&peek, r->lines.src, r->lines.offset - r->lines.left,
 	    r->lines.end, scratch);
-	is_header = lines_next(&peek, &next) && name_length(&next, &at) > 0;
+	while ((is_header = lines_next(&peek, &next)) && !is_behind)
+		is_behind = next.is_end; /* what is left of this line */
+	is_header = is_header && name_length(&next, &at) > 0;
 	free(scratch);
 	return is_header;
 }
@@ -192,7 +198,7 @@ read_line(struct reader *r, const struct line *line, bool is_first)
 		return true;
 	}
 	if ((n = name_length(line, &at)) == 0)
-		return !is_first && is_header_next(r);
+		return !is_first && is_header_next(r, line);
 	end_field(r);
 	r->id = header_id((const char *)line->p, n);
 	if (r->id != HEADER_COUNT && r->h->fields[r->id].value != NULL)

@@ -652,6 +652,29 @@ START_TEST(the_first_header_counts)
 }
 END_TEST
 
+START_TEST(a_slip_longer_than_a_chunk)
+{
+	char path[] = "/tmp/mailherd-mime-XXXXXX";
+	int fd = mkstemp(path);
+	struct buf b = BUF_INIT;
+	struct content c;
+
+	ck_assert_int_ge(fd, 0);
+	unlink(path);
+	buf_adds(&b, "Subject: x\n");
+	repeat(&b, "no header ", 10000);
+	buf_adds(&b, "\nTo: b@example.org\n\nhi\n");
+	ck_assert_int_eq(write(fd, b.data, b.len), (ssize_t)b.len);
+	parse(b.data, b.len, &c);
+	ck_assert_uint_eq(c.n_recipients, 1);
+	mime_parse_fd(arena, fd, b.len, &mime_default_limits, &c);
+	ck_assert_uint_eq(c.n_recipients, 1);
+	ck_assert_str_eq(c.snippet, "hi");
+	close(fd);
+	buf_release(&b);
+}
+END_TEST
+
 START_TEST(a_blank_plain_part_yields_to_html)
 {
 	struct content c;
@@ -911,6 +934,7 @@ main(void)
 	tcase_add_test(tc, base_subjects);
 	tcase_add_test(tc, addresses_are_recovered);
 	tcase_add_test(tc, the_first_header_counts);
+	tcase_add_test(tc, a_slip_longer_than_a_chunk);
 	tcase_add_test(tc, a_blank_plain_part_yields_to_html);
 	tcase_add_test(tc, html_becomes_text);
 	tcase_add_test(tc, an_unknown_encoding_is_none);
