@@ -409,8 +409,6 @@ run_log(struct master *m, json_t *request, struct account *account,
 	    "subsystem"));
 	enum log_subsystem subsystem = 0;
 	enum log_level level;
-	struct msg_log_level msg;
-	struct child *child;
 
 	(void)account, (void)reply;
 	if (level_name == NULL || log_level_parse(level_name, &level) == -1)
@@ -422,11 +420,7 @@ run_log(struct master *m, json_t *request, struct account *account,
 		log_set_debug(subsystem, level == LOG_LEVEL_DEBUG);
 	else
 		log_set_level(level);
-	msg.level = level;
-	msg.subsystem = name != NULL ? (int32_t)subsystem : -1;
-	for (child = children_first(m->children); child != NULL;
-	    child = child_next(child))
-		child_send(child, MSG_LOG_LEVEL, &msg);
+	master_tell_log_level(m, level, name != NULL ? (int)subsystem : -1);
 	return 0;
 }
 

@@ -154,21 +154,11 @@ place_hot(struct turn *turn, struct account *account)
 
 /* --- polls ---------------------------------------------------------------------------- */
 
-static int64_t
-pool_may_start(const struct account *account)
-{
-	int64_t when = account->not_before_mono;
-
-	if (account->refusals > 0 && logins_next(&account->logins) > when)
-		when = logins_next(&account->logins);
-	return when;
-}
-
 static void
 note_due(struct turn *turn, struct account *account)
 {
 	int64_t since = policy_next(&account->schedule);
-	int64_t may = pool_may_start(account);
+	int64_t may = account->not_before_mono;
 	struct due *due;
 
 	if (account->pool != NULL)

@@ -209,6 +209,20 @@ master_watch_grants(struct master *m)
 
 /* --- signals and orders --------------------------------------------------------------- */
 
+void
+master_tell_log_level(struct master *m, enum log_level level, int subsystem)
+{
+	struct msg_log_level msg = { .level = (int32_t)level,
+		.subsystem = subsystem };
+	struct child *child, *next;
+
+	for (child = children_first(m->children); child != NULL;
+	    child = next) {
+		next = child_next(child);
+		child_send(child, MSG_LOG_LEVEL, &msg);
+	}
+}
+
 int
 master_reload(struct master *m, struct json_t *reply, struct err *err)
 {
@@ -224,6 +238,7 @@ master_reload(struct master *m, struct json_t *reply, struct err *err)
 	conf_adopt(m->conf, fresh, restart, sizeof(restart));
 	conf_free(&fresh);
 	log_set_level((enum log_level)m->conf->log_level);
+	master_tell_log_level(m, (enum log_level)m->conf->log_level, -1);
 	log_info(NULL, "settings reloaded%s%s", restart[0] ?
 	    ", these need a restart: " : "", restart);
 	if (reply != NULL && restart[0] != '\0')

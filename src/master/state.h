@@ -84,6 +84,9 @@ void master_stop(struct master *m, const char *why);
 void master_drain(struct master *m);
 /* Adds "restart" (names of settings) to `reply` unless that is NULL. */
 int master_reload(struct master *m, struct json_t *reply, struct err *err);
+/* To all children; subsystem -1: all. */
+void master_tell_log_level(struct master *m, enum log_level level,
+    int subsystem);
 /* The clerk has reached it again. */
 void master_postgres_back(struct master *m);
 /* Shutdown goes on when somebody has ended. */

@@ -44,6 +44,10 @@ account_failed(struct account *account, struct master *m, enum err_kind kind,
 	    arc4random());
 	if (account->not_before_mono < now + pause)
 		account->not_before_mono = now + pause;
+	if (kind == ERR_AUTH &&
+	    account->not_before_mono < logins_next(&account->logins))
+		account->not_before_mono = logins_next(&account->logins);
+	pause = account->not_before_mono - now;
 	account->last_error_kind = kind;
 	account->last_error_secs = clock_wall_secs();
 	text_clean_line(account->last_error, sizeof(account->last_error), text,

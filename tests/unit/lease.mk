@@ -4,3 +4,9 @@ TESTS += test_lease
 test_lease_SOURCES = tests/unit/test_lease.c
 test_lease_LDADD = liblease.a libipc.a libbase.a $(HIREDIS_LIBS) \
 	$(EVENT_LIBS) $(JANSSON_LIBS) $(UNIT_LIBS)
+# A private Redis on a free loopback port.
+check_PROGRAMS += test_redis
+TESTS += test_redis
+test_redis_SOURCES = tests/unit/test_redis.c
+test_redis_LDADD = liblease.a libipc.a libbase.a $(HIREDIS_LIBS) \
+	$(EVENT_LIBS) $(JANSSON_LIBS) $(UNIT_LIBS)

@@ -61,6 +61,45 @@ START_TEST(stolen_lease_kills_the_children)
 }
 END_TEST
 
+/* Not even a zombie: its master cannot reap it. */
+static bool
+runs(pid_t pid)
+{
+	char path[40], line[256] = "";
+	const char *state;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return false;
+	if (fgets(line, sizeof(line), f) == NULL)
+		line[0] = '\0';
+	fclose(f);
+	state = strrchr(line, ')');
+	return state != NULL && state[2] != 'Z';
+}
+
+/* R-LEASE-5: nobody kills them, they end by themselves. */
+START_TEST(stopped_master_is_not_outlived_by_its_children)
+{
+	struct player *p = player_start("sync", NULL);
+	pid_t hot;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	kill(player_pid(p), SIGSTOP);
+	WAIT_FOR(!runs(hot));
+	WAIT_FOR(redis_say("EXISTS test:sync:lease:%s", id_of(0))[0] == '0');
+	/* another owner meanwhile */
+	redis_say("SET test:sync:lease:%s successor EX 60", id_of(0));
+	kill(player_pid(p), SIGCONT);
+	WAIT_FOR(player_status(p, "owned") == 0);
+	ck_assert_int_eq(player_child(p, "hot", NULL), 0);
+	ck_assert_str_eq(redis_say("GET test:sync:lease:%s", id_of(0)),
+	    "successor");
+}
+END_TEST
+
 /* R-LEASE-11 */
 START_TEST(hung_redis_ends_the_children_in_time_and_heals)
 {
@@ -730,6 +769,7 @@ main(void)
 	tc = part(suite, "ownership");
 	ADD(live_account_is_claimed_and_idles);
 	ADD(stolen_lease_kills_the_children);
+	ADD(stopped_master_is_not_outlived_by_its_children);
 	ADD(hung_redis_ends_the_children_in_time_and_heals);
 	ADD(short_outage_of_redis_disturbs_nothing);
 	ADD(restarted_empty_redis_heals_by_itself);
