@@ -10,3 +10,9 @@ TESTS += test_redis
 test_redis_SOURCES = tests/unit/test_redis.c
 test_redis_LDADD = liblease.a libipc.a libbase.a $(HIREDIS_LIBS) \
 	$(EVENT_LIBS) $(JANSSON_LIBS) $(UNIT_LIBS)
+# A private Redis on a socket of its own.
+check_PROGRAMS += test_keeper
+TESTS += test_keeper
+test_keeper_SOURCES = tests/unit/test_keeper.c
+test_keeper_LDADD = liblease.a libipc.a libbase.a $(HIREDIS_LIBS) \
+	$(EVENT_LIBS) $(JANSSON_LIBS) $(UNIT_LIBS)
