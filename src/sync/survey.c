@@ -62,6 +62,19 @@ work_init(struct session *s, struct work *w)
 	w->failures = ARENA_ARRAY(s->pass, struct err, s->n_folders + 1);
 }
 
+/* Something in it was put aside and is to be tried again: by whoever comes
+ * first, in scope or not. */
+static bool
+has_retry(struct session *s, const struct folder *f)
+{
+	uint32_t *retry;
+	size_t n = 0;
+
+	if (s->n_risks > 0)
+		risks_retry(s, f->id, s->pass, &retry, &n);
+	return n > 0;
+}
+
 static size_t
 choose_folders(struct session *s, unsigned scope, struct folder **chosen)
 {
@@ -71,7 +84,8 @@ choose_folders(struct session *s, unsigned scope, struct folder **chosen)
 	for (i = 0; i < s->n_folders; i++) {
 		struct folder *f = &s->folders[i];
 
-		if (is_in_scope(f, scope) && f->is_selectable &&
+		if ((is_in_scope(f, scope) || has_retry(s, f)) &&
+		    f->is_selectable &&
 		    f->missing_since_secs == 0 &&
 		    f->parked_until_secs <= now &&
 		    !risks_park_folder(s, f->id))
@@ -119,11 +133,8 @@ is_news(struct session *s, const struct folder *f, const struct view *view)
 {
 	struct plan plan = plan_folder(f, view, remote_caps(s->remote),
 	    clock_wall_secs());
-	uint32_t *retry;
-	size_t n_retry;
 
-	risks_retry(s, f->id, s->pass, &retry, &n_retry);
-	if (plan.action != PLAN_NOTHING || n_retry > 0)
+	if (plan.action != PLAN_NOTHING || has_retry(s, f))
 		return true;
 	s->totals.folders_polled++;
 	return false;
