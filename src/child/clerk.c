@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define DUE_LIMIT 200
+#define ORPHAN_LIMIT 100
 /* A job that was rung for and not taken is rung for again after this long:
  * Redis may have lost it. */
 #define RUNG_SECS 60
@@ -139,12 +140,74 @@ answer_due_jobs(struct clerk *clerk, struct err *err)
 	return 0;
 }
 
+static void
+tell_error_state(struct clerk *clerk, const struct account *account,
+    const char *reason)
+{
+	struct msg_event event;
+
+	memset(&event, 0, sizeof(event));
+	event.event = EVENT_ACCOUNT_STATE;
+	event.account_id = account->id;
+	event.user_id = account->user_id;
+	snprintf(event.name, sizeof(event.name), "%s",
+	    account_state_name(ACCOUNT_ERROR));
+	snprintf(event.reason, sizeof(event.reason), "%s", reason);
+	runtime_send(&clerk->rt, MSG_EVENT, &event);
+}
+
+/*
+ * An account whose bootstrap gave up would be bootstrapping for ever: it is
+ * put into error, for the application to see.  One whose job was lost gets a
+ * new one.
+ */
+static int
+settle_orphan(struct clerk *clerk, const struct orphan *orphan,
+    struct err *err)
+{
+	const unsigned not_yet = (1u << ACCOUNT_NEW) |
+	    (1u << ACCOUNT_BOOTSTRAPPING);
+	struct account *account;
+	struct uuid job_id;
+	bool is_changed;
+
+	if (orphan->reason == NULL)
+		return store_job_add(clerk->store, QUEUE_BULK,
+		    "sync_bootstrap_account", &orphan->account_id, NULL,
+		    &job_id, err);
+	if (store_account_load(clerk->store, &orphan->account_id,
+		clerk->arena, &account, err) == -1 ||
+	    store_account_set_state(clerk->store, &account->id, not_yet,
+		ACCOUNT_ERROR, orphan->reason, &is_changed, err) == -1)
+		return -1;
+	if (is_changed)
+		tell_error_state(clerk, account, orphan->reason);
+	return 0;
+}
+
+static int
+settle_orphans(struct clerk *clerk, struct err *err)
+{
+	struct orphan *orphans;
+	size_t i, n;
+
+	if (store_bootstrap_orphans(clerk->store, ORPHAN_LIMIT, clerk->arena,
+		&orphans, &n, err) == -1)
+		return -1;
+	for (i = 0; i < n; i++)
+		if (settle_orphan(clerk, &orphans[i], err) == -1)
+			return -1;
+	return 0;
+}
+
 static int
 do_upkeep(struct clerk *clerk, struct err *err)
 {
 	bool has_more = true;
 	int i;
 
+	if (settle_orphans(clerk, err) == -1)
+		return -1;
 	if (store_search_merge(clerk->store, err) == -1)
 		return -1;
 	for (i = 0; has_more && i < PURGE_ROUNDS; i++)

@@ -182,6 +182,38 @@ store_job_add(struct store *s, enum job_queue queue, const char *kind,
 }
 
 int
+store_bootstrap_orphans(struct store *s, size_t limit, struct arena *arena,
+    struct orphan **orphans_r, size_t *n_r, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+	size_t i;
+
+	params_init(&p);
+	param_int8(&p, (int64_t)limit);
+	if (session_run(s, "SELECT a.id, d.last_error FROM accounts a "
+	    "LEFT JOIN LATERAL (SELECT coalesce(j.last_error, '') "
+	    "    AS last_error FROM jobs j WHERE j.account_id = a.id "
+	    "    AND j.kind = 'sync_bootstrap_account' AND j.state = 'dead' "
+	    "    ORDER BY j.finished_at DESC LIMIT 1) d ON true "
+	    "WHERE a.state IN ('new', 'bootstrapping') "
+	    "AND NOT EXISTS (SELECT FROM jobs j WHERE j.account_id = a.id "
+	    "    AND j.kind = 'sync_bootstrap_account' "
+	    "    AND j.state IN ('queued', 'running')) LIMIT $1", &p, &res,
+	    err) == -1)
+		return -1;
+	*n_r = (size_t)PQntuples(res);
+	*orphans_r = ARENA_ARRAY(arena, struct orphan, *n_r);
+	for (i = 0; i < *n_r; i++) {
+		result_uuid(res, (int)i, 0, &(*orphans_r)[i].account_id);
+		(*orphans_r)[i].reason = PQgetisnull(res, (int)i, 1) ? NULL :
+		    result_text(arena, res, (int)i, 1);
+	}
+	PQclear(res);
+	return 0;
+}
+
+int
 store_jobs_due(struct store *s, size_t limit, int64_t rung_secs,
     struct arena *arena, struct due_job **due_r, size_t *n_r,
     struct err *err)

@@ -446,6 +446,18 @@ int store_job_add(struct store *s, enum job_queue queue, const char *kind,
     const struct uuid *account_id, const char *payload, struct uuid *id_r,
     struct err *err);
 
+/*
+ * Accounts on their way to live for which no job is queued or running.
+ * reason: the error of a bootstrap that gave up; NULL: there is none at all.
+ */
+struct orphan {
+	struct uuid account_id;
+	const char *reason;
+};
+int store_bootstrap_orphans(struct store *s, size_t limit,
+    struct arena *arena, struct orphan **orphans_r, size_t *n_r,
+    struct err *err);
+
 struct due_job {
 	struct uuid id;
 	enum job_queue queue;
