@@ -197,9 +197,10 @@ read_line(struct reader *r, const struct line *line, bool is_first)
 		add_value(r, line->p, line->len);
 		return true;
 	}
-	if ((n = name_length(line, &at)) == 0)
+	n = name_length(line, &at);
+	end_field(r); /* what is left of a slip belongs to no field */
+	if (n == 0)
 		return !is_first && is_header_next(r, line);
-	end_field(r);
 	r->id = header_id((const char *)line->p, n);
 	if (r->id != HEADER_COUNT && r->h->fields[r->id].value != NULL)
 		r->id = HEADER_COUNT; /* the first one counts */

@@ -668,6 +668,7 @@ START_TEST(a_slip_longer_than_a_chunk)
 	parse(b.data, b.len, &c);
 	ck_assert_uint_eq(c.n_recipients, 1);
 	mime_parse_fd(arena, fd, b.len, &mime_default_limits, &c);
+	ck_assert_str_eq(c.subject, "x");
 	ck_assert_uint_eq(c.n_recipients, 1);
 	ck_assert_str_eq(c.snippet, "hi");
 	close(fd);
