@@ -355,6 +355,11 @@ mend_fetch_items(struct mend *m, struct scan *s, struct buf *out)
 		scan_blanks(s);
 		if (s->p < s->end && *s->p == ')')
 			return finish(m, s, false, out);
+		if (s->p < s->end && *s->p == '(') {
+			/* Domino puts ENVELOPE into one more pair (L030). */
+			is_whole = skip_value(m, s);
+			continue;
+		}
 		len = take_name(s, &name);
 		if (len == 0)
 			return finish(m, s, true, out);

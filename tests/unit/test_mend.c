@@ -45,9 +45,11 @@ static const struct {
 	{ "huge number", "* 4294967297 EXISTS\r\n", "" },
 	{ "L031", "* 0 FETCH (FLAGS ())\r\n", "" },
 	{ "L033", "* FLAGS (\\Answered \\Seen $label1 \004Junk)\r\n", "" },
+	{ "L037 flags", "* FLAGS ()\r\n", "" },
 	{ "L039 unknown line", "* XFOO hi (a \"b\"\r\n", "" },
 	{ "namespace", "* NAMESPACE ((\"\" \"/\") NIL\r\n", "" },
 	{ "annotation", "* ANNOTATION \"x\" \"y\" (\"v\"\r\n", "" },
+	{ "L034 search", "* SEARCH 7456 \r\n", "" },
 	{ "search", "* SEARCH 1 2 (MODSEQ 9)\r\n", "" },
 	{ "esearch", "* ESEARCH (TAG \"4\") UID ALL 1:3\r\n", "" },
 
@@ -90,6 +92,8 @@ static const struct {
 	/* LIST */
 	{ "list", "* LIST (\\HasNoChildren) \"/\" \"A\"\r\n",
 	    "* LIST (\\HasNoChildren) \"/\" \"A\"\r\n" },
+	{ "L037 list", "* LIST () \"/\" \"A\"\r\n",
+	    "* LIST () \"/\" \"A\"\r\n" },
 	{ "L052", "* LIST () \"/\" \"[Gmail]/G&APY-nderilmi&AV8-\"\r\n",
 	    "* LIST () \"/\" \"[Gmail]/G&APY-nderilmi&AV8-\"\r\n" },
 	{ "L056", "* LIST () \"/\" Foo]Bar\r\n",
@@ -175,9 +179,6 @@ static const struct {
 	    "* 1 FETCH (UID 1 RFC822.SIZE 4294967295)\r\n" },
 	{ "mail.ru decimals", "* 1 FETCH (UID 1 RFC822.SIZE 12.0)\r\n",
 	    "* 1 FETCH (UID 1 RFC822.SIZE 12)\r\n" },
-	{ "L025 L026 L030 envelope",
-	    "* 1 FETCH (UID 5 (ENVELOPE (NIL)) FLAGS ())\r\n",
-	    "* 1 FETCH (UID 5)\r\n" },
 	{ "L022",
 	    "* 1 FETCH (UID 5 BODYSTRUCTURE (\"a \"b\" c\") FLAGS ())\r\n",
 	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
@@ -185,6 +186,51 @@ static const struct {
 	    "* 1 FETCH (UID 5 BODYSTRUCTURE (NIL \"alternative\" "
 	    "(\"boundary\" \"x\") NIL NIL) FLAGS ())\r\n",
 	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L016",
+	    "* 1 FETCH (UID 5 BODYSTRUCTURE (\"ALTERNATIVE\" "
+	    "(\"BOUNDARY\" \"x\") NIL NIL) FLAGS ())\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L018",
+	    "* 1 FETCH (UID 5 BODYSTRUCTURE (\"application\" \"pdf\" NIL NIL "
+	    "NIL \"base64\" 10 NIL (NIL NIL) NIL NIL) FLAGS ())\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L020",
+	    "* 1 FETCH (UID 5 BODYSTRUCTURE ((\"text\" \"plain\" NIL NIL NIL "
+	    "\"8bit\" 5 0 NIL NIL NIL NIL) \"alternative\" (\"boundary\" "
+	    "NIL)) FLAGS ())\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L023",
+	    "* 1 FETCH (UID 5 BODYSTRUCTURE (\"text\" \"plain\" NIL NIL NIL "
+	    "\"7bit\" 10 1 NIL NIL NIL ()) FLAGS ())\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L025", /* a field too few */
+	    "* 1 FETCH (UID 5 ENVELOPE (\"Tue, 3 Mar 2026\" \"S\" ((\"A\" NIL "
+	    "\"a\" \"example.org\")) NIL NIL NIL NIL NIL NIL) FLAGS ())\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L026",
+	    "* 1 FETCH (UID 5 ENVELOPE (NIL \"S\" (NIL (\"A\" NIL \"a\" "
+	    "\"example.org\")) NIL NIL NIL NIL NIL NIL \"<m@x>\") "
+	    "FLAGS ())\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L028",
+	    "* 1 FETCH (UID 5 ENVELOPE (NIL \"S\" ((\"Microsoft Exchange "
+	    "Server\" NIL NIL \".MISSING-HOST-NAME.\")) NIL NIL NIL NIL NIL "
+	    "NIL NIL) FLAGS ())\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L030",
+	    "* 1 FETCH (UID 5 (ENVELOPE (NIL NIL NIL NIL NIL NIL NIL NIL NIL "
+	    "NIL)) FLAGS ())\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "L030 uid behind",
+	    "* 1 FETCH ((ENVELOPE (NIL \"a (\" NIL)) X-Y 1 UID 5)\r\n",
+	    "* 1 FETCH (UID 5)\r\n" },
+	{ "L118", /* labels are never asked for */
+	    "* 1 FETCH (X-GM-LABELS (\"a (b\" \"\\\\Inbox\" "
+	    "\"say \\\"hi\\\"\") FLAGS () UID 5)\r\n",
+	    "* 1 FETCH (FLAGS () UID 5)\r\n" },
+	{ "L120",
+	    "* 1 FETCH (X-GM-LABELS ([Mailbox] +plus NIL) FLAGS () UID 5)\r\n",
+	    "* 1 FETCH (FLAGS () UID 5)\r\n" },
 	{ "blank before )", "* 1 FETCH (UID 5 FLAGS (\\Seen ) )\r\n",
 	    "* 1 FETCH (UID 5 FLAGS (\\Seen))\r\n" },
 	{ "labels",
