@@ -363,6 +363,52 @@ START_TEST(a_message_without_a_body_is_reported_as_such)
 }
 END_TEST
 
+/* L030: Domino answers in an order of its own. */
+START_TEST(messages_may_come_in_any_order)
+{
+	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
+		HEAR("* UID FETCH *"),
+		SAY("* 9 FETCH (UID 9 BODY[] {1}\r\nc)\r\n"
+		    "* 2 FETCH (BODY[] {1}\r\na UID 2)\r\n"
+		    "* 7 FETCH (UID 5 BODY[] {1}\r\nb)\r\n%1 OK x\r\n"),
+		END };
+	static const uint32_t uids[] = { 2, 5, 9 };
+
+	open_with(steps);
+	select_inbox();
+	OK(fetch(uids, 3));
+	ck_assert_uint_eq(got.n, 3);
+	ck_assert_uint_eq(got.places[0].uid, 9);
+	ck_assert_str_eq(got.bodies[0], "c");
+	ck_assert_uint_eq(got.places[1].uid, 2);
+	ck_assert_str_eq(got.bodies[1], "a");
+	ck_assert_uint_eq(got.places[2].uid, 5);
+	ck_assert_str_eq(got.bodies[2], "b");
+	finish();
+}
+END_TEST
+
+/* L100: numbers move while a FETCH runs; UIDs are what counts. */
+START_TEST(an_expunge_during_a_scan_mixes_nothing_up)
+{
+	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
+		HEAR("* UID FETCH *"),
+		SAY("* 3 FETCH (UID 33 FLAGS (a))\r\n* 1 EXPUNGE\r\n"
+		    "* 3 FETCH (UID 44 FLAGS (b))\r\n%1 OK x\r\n"),
+		END };
+
+	open_with(steps);
+	select_inbox();
+	OK(scan());
+	ck_assert_uint_eq(got.n, 2);
+	ck_assert_uint_eq(got.places[0].uid, 33);
+	ck_assert_str_eq(got.keywords[0], "a");
+	ck_assert_uint_eq(got.places[1].uid, 44);
+	ck_assert_str_eq(got.keywords[1], "b");
+	finish();
+}
+END_TEST
+
 START_TEST(bodies_not_asked_for_and_doubles_are_dropped)
 {
 	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
@@ -693,6 +739,39 @@ START_TEST(list_reads_names_roles_and_flags)
 }
 END_TEST
 
+/* L052, L054, L056, L061: a name goes back byte for byte. */
+static const struct {
+	const char *listed, *sent;
+} wire_names[] = {
+	{ "\"[Gmail]/G&APY-nderilmi&AV8- Postalar\"",
+	    "\"\\[Gmail\\]/G&APY-nderilmi&AV8- Postalar\"" },
+	{ "\"R&-D\"", "\"R&-D\"" },
+	{ "Foo]Bar", "\"Foo\\]Bar\"" },
+	{ "\"Old \"", "\"Old \"" },
+	{ "\"b\303\274cher\"", "\"b\303\274cher\"" },
+	{ "\"b\374cher\"", "\"b\374cher\"" },
+};
+
+START_TEST(names_go_back_as_they_came)
+{
+	static char listed[200], sent[200];
+	static struct step steps[] = { LOGIN(CAPS), HEAR("* LIST *"),
+		{ STEP_SAY, listed }, { STEP_HEAR, sent },
+		SAY("* 1 EXISTS\r\n%1 OK x\r\n"), END };
+	struct remote_selected selected;
+
+	snprintf(listed, sizeof(listed), "* LIST () \"/\" %s\r\n"
+	    "%%1 OK done\r\n", wire_names[_i].listed);
+	snprintf(sent, sizeof(sent), "* SELECT %s", wire_names[_i].sent);
+	open_with(steps);
+	OK(remote_list(remote, arena, &folders, &n_folders, &err));
+	ck_assert_uint_eq(n_folders, 1);
+	OK(remote_select(remote, folders[0].wire, NULL, &selected, NULL,
+	    &err));
+	finish();
+}
+END_TEST
+
 /* L062 */
 START_TEST(an_empty_extended_list_is_asked_again_plainly)
 {
@@ -789,6 +868,8 @@ static const char *const odd_lines[] = {
 	"* OK [BADCHARSET (\"x\")] y\r\n",
 	"* SEARCH 1 2 (MODSEQ 9)\r\n",
 	"* VANISHED\r\n",
+	"* VANISHED 4:6\r\n",			    /* L072 */
+	"* FLAGS ()\r\n* LIST () \"/\" \"A\"\r\n", /* L037 */
 	"* ESEARCH (TAG \"x\")\r\n",
 	"\r\n\r\n",
 	"* 3 EXPUNGE\r\n* 3 EXPUNGE\r\n",	    /* L100 */
@@ -1580,6 +1661,8 @@ main(void)
 	tcase_add_test(t, scan_reads_flags_dates_and_ids);
 	tcase_add_test(t, bodies_stream_with_two_commands_in_flight);
 	tcase_add_test(t, a_message_without_a_body_is_reported_as_such);
+	tcase_add_test(t, messages_may_come_in_any_order);
+	tcase_add_test(t, an_expunge_during_a_scan_mixes_nothing_up);
 	tcase_add_test(t, bodies_not_asked_for_and_doubles_are_dropped);
 	tcase_add_test(t, a_refused_fetch_leaves_the_session_usable);
 	tcase_add_test(t, long_sets_are_split);
@@ -1596,6 +1679,8 @@ main(void)
 	tcase_add_test(t, unsafe_login_is_answered_with_id);
 	t = new_case(suite, "list");
 	tcase_add_test(t, list_reads_names_roles_and_flags);
+	tcase_add_loop_test(t, names_go_back_as_they_came, 0,
+	    COUNT(wire_names));
 	tcase_add_test(t, an_empty_extended_list_is_asked_again_plainly);
 	tcase_add_test(t, xlist_is_used_where_special_use_lacks);
 	tcase_add_test(t, an_empty_list_is_an_error);

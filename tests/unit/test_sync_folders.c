@@ -292,6 +292,24 @@ START_TEST(names_in_other_languages) /* L068 */
 }
 END_TEST
 
+/* L070: Gmail lets its users hide All Mail and Important. */
+START_TEST(hidden_special_folders_are_not_needed)
+{
+	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+		theirs("[Gmail]", ROLE_NONE),
+		theirs("[Gmail]/Sent Mail", ROLE_SENT),
+		theirs("[Gmail]/Bin", ROLE_TRASH),
+		theirs("Work", ROLE_NONE) };
+
+	diff(NULL, 0, listed, NULL, 5);
+	ck_assert_uint_eq(n_ops, 5);
+	ck_assert_int_eq(ops[0].role, ROLE_INBOX);
+	ck_assert_int_eq(ops[2].role, ROLE_SENT);
+	ck_assert_int_eq(ops[3].role, ROLE_TRASH);
+	ck_assert_int_eq(ops[4].role, ROLE_NONE);
+}
+END_TEST
+
 START_TEST(a_role_has_one_folder_and_the_better_name_gets_it)
 {
 	struct remote_folder listed[] = { theirs("Sent Items", ROLE_NONE),
@@ -364,6 +382,7 @@ main(void)
 	tcase_add_test(tc, a_tree_that_is_renamed_keeps_every_folder);
 	tcase_add_test(tc, flags_win_over_names);
 	tcase_add_test(tc, names_in_other_languages);
+	tcase_add_test(tc, hidden_special_folders_are_not_needed);
 	tcase_add_test(tc, a_role_has_one_folder_and_the_better_name_gets_it);
 	tcase_add_test(tc, who_has_a_role_keeps_it);
 	tcase_add_test(tc, a_users_own_subfolder_is_not_special);
