@@ -499,6 +499,28 @@ START_TEST(a_moved_message_keeps_its_id_and_thread)
 }
 END_TEST
 
+/* L110: nothing is announced as new on the way back either. */
+START_TEST(a_message_that_moved_and_came_back_is_the_same)
+{
+	struct folder *archive = world_folder(&w, "Archive");
+	struct mail m = { .uid = 5, .id = "m@x" };
+	struct mail there = { .uid = 3, .id = "m@x" };
+	struct mail back = { .uid = 9, .id = "m@x" };
+	const uint32_t gone[] = { 5 }, gone_there[] = { 3 };
+	int64_t id = world_deliver(&w, inbox, &m);
+
+	world_apply(&w, inbox, NULL, 0, gone, 1);
+	ck_assert_int_eq(0, world_deliver(&w, archive, &there));
+	ck_assert_uint_eq(w.result.created.n, 0);
+	world_apply(&w, archive, NULL, 0, gone_there, 1);
+	ck_assert_int_eq(0, world_deliver(&w, inbox, &back));
+	ck_assert_uint_eq(w.result.created.n, 0);
+	ck_assert_int_eq(id_at(inbox, 9), id);
+	ck_assert_int_eq(rows_of("message"), 1);
+	check_counters();
+}
+END_TEST
+
 START_TEST(of_twins_that_moved_each_keeps_one_id)
 {
 	struct folder *archive = world_folder(&w, "Archive");
@@ -981,6 +1003,7 @@ make_suite(void)
 	tcase_add_test(t, a_change_of_ours_is_not_overwritten);
 	tcase_add_test(t, places_and_known_uids_are_those_that_live);
 	tcase_add_test(t, a_moved_message_keeps_its_id_and_thread);
+	tcase_add_test(t, a_message_that_moved_and_came_back_is_the_same);
 	tcase_add_test(t, of_twins_that_moved_each_keeps_one_id);
 	tcase_add_test(t, an_expunge_of_long_ago_is_not_undone);
 	tcase_add_test(t, a_deleted_uid_that_shows_up_again_is_alive);
