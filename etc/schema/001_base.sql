@@ -252,13 +252,21 @@ CREATE INDEX thread_ref_thread ON thread_ref (thread_id);
 
 -- One GIN index is a serial bottleneck and slow for one account's mail;
 -- 16 of them are neither.  Pending lists are large because the clerk merges
--- them (store_search_merge), not the writer.  Most rows stay in the table as
--- they are: compressing them would cost more than all the rest of the insert.
+-- them (store_search_merge), not the writer.
 CREATE TABLE message_fts (
 	message_id      bigint NOT NULL,
 	account_id      uuid NOT NULL,
 	tsv             tsvector NOT NULL
 ) PARTITION BY HASH (account_id);
+-- Rows stay in the table as they are up to 8 kB.  What is larger is compressed
+-- by lz4, or not at all where the server has none: pglz would cost more than
+-- all the rest of the insert.
+DO $$
+BEGIN
+	ALTER TABLE message_fts ALTER tsv SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+	ALTER TABLE message_fts ALTER tsv SET STORAGE EXTERNAL;
+END $$;
 DO $$
 BEGIN
 	FOR i IN 0..15 LOOP
