@@ -1,6 +1,6 @@
 """A small IMAP proxy between mailherd and a server: delays each direction,
-or takes STARTTLS away as a man in the middle would; it keeps what the client
-said.  Runs in a thread, on a free port of 127.0.0.1."""
+takes STARTTLS away as a man in the middle would, falls silent, lies; it keeps
+what the client said.  Runs in a thread, on a free port of 127.0.0.1."""
 
 import contextlib
 import socket
@@ -20,6 +20,7 @@ class Session:
         self.said = []
         self.tail = b""
         self.is_stalled = False
+        self.is_silent = False
 
 
 class Proxy:
@@ -30,6 +31,8 @@ class Proxy:
         # Bytes of the server that must not pass: with them the connection
         # goes silent, as the reader of a message that nobody survives.
         self.stall = None
+        # A function of bytes to bytes, for what the server says.
+        self.rewrite = None
         self.said = []      # lines of the client, in order
         self.sessions = []  # Session, one a connection
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -60,6 +63,13 @@ class Proxy:
                     s.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     pass
+
+    def silence(self):
+        """Nothing passes to the clients of now any more, and no end either:
+        a connection that died behind NAT."""
+        with self.lock:
+            for session in self.sessions:
+                session.is_silent = True
 
     def _accept(self):
         while True:
@@ -122,6 +132,10 @@ class Proxy:
                     lines = data.decode("utf-8", "replace").splitlines()
                     session.said += lines
                     self.said += lines
+            if session.is_silent and side == "server" and data:
+                continue
+            if self.rewrite and side == "server":
+                data = self.rewrite(data)
             if self.stall and side == "server":
                 session.is_stalled |= self.stall in session.tail + data
                 session.tail = data[-100:]
