@@ -379,6 +379,8 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	    leases_count(claimer->params.leases) >=
 		(size_t)conf->max_accounts_per_worker)
 		return;
+	/* Answered before the first page: the share is of now. */
+	heartbeat_send(claimer->params.heartbeat);
 	claimer->is_running = true;
 	claimer->is_last_page = false;
 	claimer->cursor = 0;

@@ -35,6 +35,8 @@ struct keeper {
 	struct event *reconcile_timer;
 	struct event *rebalance_timer;
 	bool is_stopped;
+	bool must_announce;  /* leases were given up for others to take */
+	bool is_announcing; /* the PUBLISH is under way */
 };
 
 static void
@@ -115,11 +117,38 @@ on_lost(void *arg, const struct uuid *id, enum lease_end how)
 }
 
 static void
+on_announced(void *arg, const struct redisReply *reply)
+{
+	struct keeper *keeper = arg;
+
+	(void)reply;
+	keeper->is_announcing = false;
+	if (keeper->params.on_released != NULL)
+		keeper->params.on_released(keeper->params.arg);
+}
+
+/* Once for all that were released together. */
+static void
+announce(struct keeper *keeper)
+{
+	struct redis *redis = keeper->params.redis;
+
+	if (!keeper->must_announce || keeper->is_announcing ||
+	    leases_releasing(keeper->leases) > 0)
+		return;
+	keeper->must_announce = false;
+	keeper->is_announcing = redis_send(redis, on_announced, keeper,
+	    "PUBLISH %ssync:released " KEEPER_RELEASED,
+	    redis_prefix(redis)) == 0;
+}
+
+static void
 on_released(void *arg, const struct uuid *id)
 {
 	struct keeper *keeper = arg;
 
 	(void)id;
+	announce(keeper);
 	if (keeper->params.on_released != NULL)
 		keeper->params.on_released(keeper->params.arg);
 }
@@ -196,7 +225,17 @@ keeper_release(struct keeper *keeper, const struct uuid *id,
 {
 	if (avoid_msecs > 0)
 		claimer_avoid(keeper->claimer, id, avoid_msecs);
+	if (avoid_msecs > 0 || !may_claim(keeper))
+		keeper->must_announce = true;
 	leases_release(keeper->leases, id);
+}
+
+void
+keeper_claim_soon(struct keeper *keeper)
+{
+	if (may_claim(keeper))
+		claimer_round_in(keeper->claimer,
+		    arc4random_uniform(FIRST_CLAIM_MSECS));
 }
 
 void
@@ -210,7 +249,7 @@ keeper_stop(struct keeper *keeper)
 bool
 keeper_is_quiet(const struct keeper *keeper)
 {
-	return leases_releasing(keeper->leases) == 0;
+	return leases_releasing(keeper->leases) == 0 && !keeper->is_announcing;
 }
 
 size_t

@@ -63,6 +63,11 @@ void keeper_set_live(struct keeper *keeper, const struct uuid *id,
 void keeper_release(struct keeper *keeper, const struct uuid *id,
     int64_t avoid_msecs);
 
+/* What is published on "sync:released" when leases were given up: others need
+ * not wait for their next round. */
+#define KEEPER_RELEASED "released"
+void keeper_claim_soon(struct keeper *keeper);
+
 /* Graceful stop, last step; keeper_is_quiet when all releases are answered. */
 void keeper_stop(struct keeper *keeper);
 bool keeper_is_quiet(const struct keeper *keeper);

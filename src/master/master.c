@@ -46,6 +46,7 @@
 static const char *const channels[] = {
 	"events:account.state_changed",
 	"events:user.active",
+	"sync:released",
 };
 
 unsigned

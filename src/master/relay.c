@@ -148,7 +148,10 @@ relay_event(void *arg, const char *text, size_t len)
 	struct msg_event event;
 	struct err err = ERR_INIT;
 
-	if (event_parse(text, len, &event, &err) == -1)
+	if (len == strlen(KEEPER_RELEASED) &&
+	    memcmp(text, KEEPER_RELEASED, len) == 0)
+		keeper_claim_soon(m->keeper);
+	else if (event_parse(text, len, &event, &err) == -1)
 		log_debug(NULL, "event ignored: %s", err.text);
 	else if (!m->is_stopping)
 		hear_event(m, &event);

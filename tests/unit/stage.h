@@ -88,7 +88,7 @@ const char *redis_say(const char *fmt, ...)
 /* Waits for a state, with a deadline: no test sleeps for its own sake. */
 #define WAIT_FOR(condition)                                              \
 	do {                                                             \
-		int64_t until_ = stage_now() + 15000;                    \
+		int64_t until_ = stage_now() + 60000;                    \
 		while (!(condition)) {                                   \
 			if (stage_now() > until_)                        \
 				ck_abort_msg("waited too long: %s",      \

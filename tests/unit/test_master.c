@@ -226,6 +226,26 @@ START_TEST(two_workers_share_and_the_survivor_takes_all)
 }
 END_TEST
 
+/* R-OPS-2: the survivor's next round of its own is an hour away. */
+START_TEST(released_leases_are_adopted_at_once)
+{
+	static const char *const rare[] = { "claim_interval=3600",
+		"reconcile_interval=3600", "heartbeat_interval=300",
+		"heartbeat_ttl=900", NULL };
+	struct player *a, *b;
+
+	script->n_accounts = 20;
+	a = player_start("sync", NULL);
+	WAIT_FOR(player_status(a, "owned") == 20);
+	b = player_start("sync", rare);
+	WAIT_FOR(player_status(b, "live") == 20);
+	kill(player_pid(a), SIGTERM);
+	ck_assert_int_eq(player_wait(a, 5000), 0);
+	WAIT_FOR(player_status(b, "owned") == 20);
+	ck_assert_int_eq(player_status(b, "fenced"), 0);
+}
+END_TEST
+
 /* --- lifecycle ------------------------------------------------------------------------ */
 
 static void
@@ -753,7 +773,7 @@ part(Suite *suite, const char *name)
 	TCase *tc = tcase_create(name);
 
 	tcase_add_checked_fixture(tc, stage_setup, stage_teardown);
-	tcase_set_timeout(tc, 60);
+	tcase_set_timeout(tc, 200);
 	suite_add_tcase(suite, tc);
 	return tc;
 }
@@ -776,6 +796,7 @@ main(void)
 	ADD(sigterm_releases_the_leases);
 	ADD(sigterm_ends_in_time_when_a_child_does_not);
 	ADD(new_master_inherits_from_a_dead_one_of_this_host);
+	ADD(released_leases_are_adopted_at_once);
 	ADD(two_workers_share_and_the_survivor_takes_all);
 	tc = part(suite, "lifecycle");
 	ADD(disabled_account_is_released_and_enabled_one_claimed);
