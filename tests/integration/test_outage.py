@@ -36,14 +36,22 @@ def test_redis_restarted_empty(herd, dovecot, login, redis):
              "owned again")
 
 
-def test_redis_flushed(herd, dovecot, login, redis):
+def test_redis_flushed(herd, dovecot, login, redis, events):
+    """What is lost with Redis is not announced again as new (L234)."""
     h, account = started(herd, dovecot, login, 3)
     h.wait_owned(account)
+
+    def announced():
+        return sum(e["payload"]["count"]
+                   for e in events.of("message.new", account_id=account))
+    wait_for(lambda: announced() == 3, what="the first three are announced")
     redis.client().flushall()
     deliver(dovecot, login, message("Redis was wiped"))
     h.assert_same(account, dovecot, login, 60)
     wait_for(lambda: redis.client().get(f"sync:lease:{account}"), 30,
              "owned again")
+    wait_for(lambda: announced() >= 4, what="the new one is announced")
+    assert announced() == 4
 
 
 def test_redis_loses_the_queue_during_backfill(herd, dovecot, login, redis):
