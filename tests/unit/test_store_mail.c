@@ -733,6 +733,49 @@ START_TEST(a_thread_in_any_order)
 }
 END_TEST
 
+#define CHAIN 30
+
+/* Every second message of a chain, in an order of its own. */
+static int
+deliver_half(struct folder *folder, int half)
+{
+	char id[32], reply[32];
+	struct mail m = { .id = id, .reply = reply };
+	int i, n, rc = 0;
+
+	w.s = world_session(&w);
+	for (i = 0; rc == 0 && i < CHAIN / 2; i++) {
+		n = (i * 7 + 3 * half) % (CHAIN / 2) * 2 + half;
+		m.uid = (uint32_t)i + 1;
+		snprintf(id, sizeof(id), "%d@x", n);
+		snprintf(reply, sizeof(reply), "%d@x", n - 1);
+		world_add(&w, &m);
+		rc = world_try_commit(&w, folder, m.uid + 1);
+	}
+	return rc;
+}
+
+/* L182 */
+START_TEST(a_thread_that_comes_by_two_workers_at_once)
+{
+	struct folder *folders[2] = { inbox, world_folder(&w, "Sent") };
+	int i, status;
+
+	store_close(&w.s);
+	for (i = 0; i < 2; i++)
+		if (fork() == 0)
+			_exit(deliver_half(folders[i], i) == 0 ? 0 : 1);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_ne(-1, wait(&status));
+		ck_assert_int_eq(status, 0);
+	}
+	w.s = world_session(&w);
+	ck_assert_int_eq(rows_of("message"), CHAIN);
+	ck_assert_int_eq(rows_of("threads"), 1);
+	check_counters();
+}
+END_TEST
+
 START_TEST(a_late_message_merges_two_threads)
 {
 	struct mail m[] = { { .uid = 1, .id = "1@x" },
@@ -1012,6 +1055,7 @@ make_suite(void)
 	tcase_add_test(t, a_renamed_folder_keeps_its_messages);
 	tcase_add_test(t, messages_of_a_missing_folder_are_found_elsewhere);
 	tcase_add_loop_test(t, a_thread_in_any_order, 0, 6);
+	tcase_add_test(t, a_thread_that_comes_by_two_workers_at_once);
 	tcase_add_test(t, a_late_message_merges_two_threads);
 	tcase_add_test(t, one_batch_merges_a_chain_of_threads);
 	tcase_add_test(t, components_of_a_batch_that_meet_only_in_the_table);
