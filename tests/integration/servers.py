@@ -99,7 +99,11 @@ class Timeout(AssertionError):
 
 
 def wait_for(condition, deadline=None, what=None, every=0.02):
-    """Returns the first true value of condition(); fails at the deadline."""
+    """Returns the first true value of condition(); fails at the deadline.
+
+    Looks often at first and then less: many tests wait side by side, and
+    looking must not keep the programs from what is waited for.
+    """
     limit = DEADLINE if deadline is None else deadline
     end = time.monotonic() + limit
     last_error = None
@@ -118,6 +122,7 @@ def wait_for(condition, deadline=None, what=None, every=0.02):
             raise Timeout(f"not within {limit:g} s: {name}"
                           + (f" ({last_error})" if last_error else ""))
         time.sleep(every)
+        every = min(every * 1.4, max(every, 0.4))
 
 
 def end_process(proc, sig=signal.SIGTERM, limit=10):
