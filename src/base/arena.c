@@ -87,6 +87,15 @@ arena_reset(struct arena *arena)
 	}
 }
 
+void
+arena_empty(struct arena *arena)
+{
+	arena_reset(arena);
+	blocks_free(arena->current);
+	arena->current = NULL;
+	arena->next_size = BLOCK_MIN;
+}
+
 void *
 arena_alloc(struct arena *arena, size_t size)
 {

@@ -20,6 +20,8 @@ void arena_free(struct arena **arena);
 
 /* Frees everything but one block: for reuse batch after batch. */
 void arena_reset(struct arena *arena);
+/* Frees every block: before idling. */
+void arena_empty(struct arena *arena);
 
 /* Not cleared; aligned for any type.  Never NULL. */
 void *arena_alloc(struct arena *arena, size_t size);

@@ -61,7 +61,7 @@ finish(struct session *s, int rv)
 		blob_rest(s->blobs);
 	if (rv == -1)
 		session_disconnect(s);
-	arena_reset(s->pass);
+	arena_empty(s->pass); /* an idle child is to be small */
 	return rv;
 }
 
