@@ -261,17 +261,28 @@ finish_bare(struct parser *a)
 	buf_release(&name);
 }
 
+/* What servers write where there is no host: ".MISSING-HOST-NAME." (L028). */
+static bool
+is_placeholder(const char *addr)
+{
+	const char *at = strrchr(addr, '@');
+	const char *host = at != NULL ? at + 1 : addr;
+	size_t len = strlen(host);
+
+	return len > 2 && host[0] == '.' && host[len - 1] == '.';
+}
+
 static void
 finish_piece(struct parser *a)
 {
-	const char *name;
+	const char *name, *addr;
 
 	if (a->has_angle) {
 		name = clean_name(a, &a->phrase);
 		if (*name == '\0')
 			name = clean_name(a, &a->comment);
-		append(a, name, clean_addr(a, buf_str(&a->angle),
-		    a->angle.len));
+		addr = clean_addr(a, buf_str(&a->angle), a->angle.len);
+		append(a, name, is_placeholder(addr) ? "" : addr);
 	} else if (a->phrase.len > 0) {
 		finish_bare(a);
 	}

@@ -633,6 +633,9 @@ START_TEST(addresses_are_recovered)
 	    "Doe, John <j@example.org>");
 	check_from("<用户@example.org>", "用户@example.org");
 	check_from("root", "root <>");
+	/* L028 */
+	check_from("\"Microsoft Exchange Server\" <.MISSING-HOST-NAME.>",
+	    "Microsoft Exchange Server <>");
 }
 END_TEST
 
