@@ -164,11 +164,9 @@ becomes_ready(struct child *child)
 {
 	struct children *all = child->owner;
 
-	if (child->kind == KIND_HOT) {
-		change_state(child, CHILD_WORKING, 0);
-		return;
-	}
-	change_state(child, CHILD_READY, 0);
+	/* A hot child brought its work with it. */
+	change_state(child, child->kind == KIND_HOT ? CHILD_WORKING :
+	    CHILD_READY, 0);
 	all->params.on_ready(all->params.arg, child);
 }
 

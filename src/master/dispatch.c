@@ -62,11 +62,15 @@ account_is_idling(const struct account *account)
 }
 
 int64_t
-pass_silence_msecs(const struct conf *conf)
+silence_msecs(const struct conf *conf, enum child_kind kind)
 {
-	/* A pass tells what it does at least between commands; several may
-	 * pass before it finds something to tell. */
-	return conf->command_timeout * 1000 * 15;
+	/* A pass tells what it does now and then; several commands may pass
+	 * before it finds something to tell. */
+	int64_t msecs = conf->command_timeout * 1000 * 15;
+
+	/* A hot child looks, and tells, when its IDLE is begun anew. */
+	return kind == KIND_HOT ? msecs + conf->idle_restart_secs * 2000 :
+	    msecs;
 }
 
 /* --- hot children --------------------------------------------------------------------- */
@@ -199,7 +203,7 @@ start_pass(struct turn *turn, struct child *child, const struct due *due)
 	strlcpy(start.email, account->email, sizeof(start.email));
 	slot_clear_note(child->slot);
 	slot_set_deadline(child->slot, account->deadline_boot_msecs);
-	child_works(child, pass_silence_msecs(turn->m->conf));
+	child_works(child, silence_msecs(turn->m->conf, KIND_POOL));
 	child->account = account;
 	child->account_id = account->id;
 	child->has_reported = false;

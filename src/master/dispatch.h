@@ -7,6 +7,7 @@
 #define MASTER_DISPATCH_H
 
 #include "master/state.h"
+#include "proc/kinds.h"
 
 #include <stdbool.h>
 
@@ -18,7 +19,7 @@ void dispatch_soon(struct master *m);
 void dispatch_run(int fd, short what, void *arg);
 
 bool account_is_idling(const struct account *account);
-/* Longest silence of a child that works on a pass. */
-int64_t pass_silence_msecs(const struct conf *conf);
+/* Longest silence of a hot or pool child at work. */
+int64_t silence_msecs(const struct conf *conf, enum child_kind kind);
 
 #endif

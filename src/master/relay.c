@@ -306,8 +306,8 @@ relay_message(void *arg, struct child *child, const struct frame *frame)
 		child_talks_nonsense(child, msg_type_name(type));
 		return;
 	}
-	if (child->kind == KIND_POOL)
-		child_prolong(child, pass_silence_msecs(m->conf));
+	if (child->kind == KIND_POOL || child->kind == KIND_HOT)
+		child_prolong(child, silence_msecs(m->conf, child->kind));
 	handlers[type].call(m, child, &frame->payload);
 }
 
@@ -323,6 +323,9 @@ relay_ready(void *arg, struct child *child)
 	switch (child->kind) {
 	case KIND_CLERK:
 		clerk_ready(child->clerk, child);
+		break;
+	case KIND_HOT:
+		child_prolong(child, silence_msecs(m->conf, KIND_HOT));
 		break;
 	case KIND_POOL:
 		dispatch_soon(m);

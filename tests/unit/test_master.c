@@ -397,6 +397,21 @@ START_TEST(hot_child_that_wants_everything_is_ended)
 }
 END_TEST
 
+START_TEST(hot_child_that_hangs_is_replaced)
+{
+	static const char *const quick[] = { "command_timeout=1",
+		"idle_restart_secs=1", NULL };
+	struct player *p;
+
+	script->hot = ACT_HANG;
+	p = player_start("sync", quick);
+	WAIT_FOR(script->hots == 1);
+	script->hot = ACT_WELL;
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	ck_assert_uint_eq(script->hots, 2);
+}
+END_TEST
+
 START_TEST(pool_child_that_dies_is_replaced)
 {
 	struct player *p;
@@ -810,6 +825,7 @@ main(void)
 	ADD(hot_child_that_sends_garbage_is_ended);
 	ADD(hot_child_that_closes_its_channel_is_ended);
 	ADD(hot_child_that_wants_everything_is_ended);
+	ADD(hot_child_that_hangs_is_replaced);
 	ADD(pool_child_that_dies_is_replaced);
 	ADD(pool_child_that_reports_without_work_is_ended);
 	ADD(refused_login_is_not_tried_in_a_loop);
