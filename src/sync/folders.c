@@ -60,15 +60,24 @@ find_local(const struct folder *local, size_t n_local, const char *wire)
 	return NULL;
 }
 
+/* A folder that was deleted while it has subfolders stays in the list as a
+ * name that cannot be selected: the folder itself is gone. */
 static bool
-is_listed(const struct remote_folder *listed, size_t n_listed,
-    const char *wire)
+has_become_a_name(const struct folder *f, const struct remote_folder *rf)
+{
+	return f->is_selectable && f->cursor.uidvalidity != 0 &&
+	    !rf->is_selectable;
+}
+
+static bool
+is_there(const struct folder *f, const struct remote_folder *listed,
+    size_t n_listed)
 {
 	size_t i;
 
 	for (i = 0; i < n_listed; i++)
-		if (strcmp(listed[i].wire, wire) == 0)
-			return true;
+		if (strcmp(listed[i].wire, f->wire) == 0)
+			return !has_become_a_name(f, &listed[i]);
 	return false;
 }
 
@@ -149,7 +158,7 @@ diff_absent(const struct folder *local, size_t n_local,
 	for (i = 0; i < n_local; i++) {
 		const struct folder *f = &local[i];
 
-		if (is_listed(listed, n_listed, f->wire))
+		if (is_there(f, listed, n_listed))
 			continue;
 		to = find_rename(f, local, n_local, listed, status, n_listed);
 		if (to < n_listed) {
@@ -190,7 +199,8 @@ folders_diff(struct arena *arena, const struct conf *conf,
 		if (f == NULL && !taken[i])
 			add_op(ops, &n, FOLDER_CREATE, 0, &listed[i],
 			    role[i]);
-		else if (f != NULL && is_different(f, &listed[i], role[i]))
+		else if (f != NULL && !has_become_a_name(f, &listed[i]) &&
+		    is_different(f, &listed[i], role[i]))
 			add_op(ops, &n, FOLDER_UPDATE, f->id, &listed[i],
 			    role[i]);
 	}

@@ -305,24 +305,29 @@ fetch_all(struct ingest *in, const struct place *wanted, struct err *err)
 	return 0;
 }
 
+/* --- what did not come ------------------------------------------------------------ */
+
+struct listed {
+	const struct ingest *in;
+	bool *is_listed; /* of each wanted one */
+};
+
 static int
-on_seen(void *arg, const struct place *place)
+on_listed(void *arg, const struct place *place)
 {
-	(void)place;
-	*(bool *)arg = true;
+	struct listed *l = arg;
+	size_t i = find_uid(l->in, place->uid);
+
+	if (i < l->in->n)
+		l->is_listed[i] = true;
 	return 0;
 }
 
-/*
- * One that did not come: asked for alone; still nothing, and the server lists
- * it: counted.  One that is not listed any more was expunged meanwhile.
- */
+/* Listed and not delivered: asked for alone; still nothing: counted. */
 static int
 settle_missing(struct ingest *in, size_t i, struct err *err)
 {
-	struct session *s = in->s;
 	uint32_t uid = in->uids[i];
-	bool is_listed = false;
 	struct err no = ERR_INIT;
 
 	if (fetch(in, &uid, 1, 1, &no) == -1 && no.kind != ERR_SERVER) {
@@ -331,24 +336,36 @@ settle_missing(struct ingest *in, size_t i, struct err *err)
 	}
 	if (in->has_come[i])
 		return 0;
-	if (remote_scan_uids(s->remote, uid, uid, ITEM_FLAGS, on_seen,
-		&is_listed, err) == -1)
-		return -1;
-	if (is_listed && (ingest_wait(in, err) == -1 ||
-		risks_not_delivered(s, in->folder->id, uid, err) == -1))
+	if (ingest_wait(in, err) == -1 ||
+	    risks_not_delivered(in->s, in->folder->id, uid, err) == -1)
 		return -1;
 	note_arrival(in, i);
 	return 0;
 }
 
+/* Those that the server does not list any more were expunged meanwhile. */
 static int
-settle_all_missing(struct ingest *in, struct err *err)
+settle_all_missing(struct ingest *in, struct arena *arena, struct err *err)
 {
-	size_t i;
+	struct listed l = { .in = in };
+	size_t i, last = in->n;
 
-	for (i = 0; i < in->n; i++)
-		if (!in->has_come[i] && settle_missing(in, i, err) == -1)
+	while (last > 0 && in->has_come[last - 1])
+		last--;
+	if (last == 0)
+		return 0;
+	l.is_listed = ARENA_ARRAY(arena, bool, in->n);
+	if (remote_scan_uids(in->s->remote, in->uids[in->low],
+		in->uids[last - 1], ITEM_FLAGS, on_listed, &l, err) == -1)
+		return -1;
+	for (i = in->low; i < last; i++) {
+		if (in->has_come[i])
+			continue;
+		if (!l.is_listed[i])
+			note_arrival(in, i);
+		else if (settle_missing(in, i, err) == -1)
 			return -1;
+	}
 	return 0;
 }
 
@@ -394,7 +411,7 @@ run(struct ingest *in, struct arena *arena, const struct place *wanted,
 		}
 		log_debug(&in->s->log, "fetch refused: %s", no.text);
 	}
-	if (settle_all_missing(in, err) == -1)
+	if (settle_all_missing(in, arena, err) == -1)
 		return -1;
 	if (target == NULL)
 		target = ingest_cursor_now(in, &cursor);

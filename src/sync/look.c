@@ -255,14 +255,20 @@ find_by_comparison(struct session *s, struct look *look, struct findings *f,
     struct err *err)
 {
 	bool is_baseline = modseq_to_keep(s, look) != 0;
+	struct err failure = ERR_INIT;
 
 	if (is_baseline || look->selected.exists <= WINDOW_NEWEST)
 		return windows_compare_all(s, look->folder, &look->selected,
 		    f, err);
 	if (windows_compare_some(s, look->folder, &look->selected, f,
-		err) == -1)
-		return -1;
-	return adds_up(look, f) ? 0 : compare_instead(s, look, f, err);
+		&failure) == 0)
+		return adds_up(look, f) ? 0 :
+		    compare_instead(s, look, f, err);
+	if (failure.kind == ERR_STALE)
+		return windows_compare_all(s, look->folder, &look->selected,
+		    f, err);
+	*err = failure;
+	return -1;
 }
 
 /* --- the cursor -------------------------------------------------------------------------- */

@@ -138,10 +138,11 @@ compare_range(struct session *s, struct folder *folder,
 
 /* --- all of it ---------------------------------------------------------------------- */
 
-/* -1 with ERR_STALE: messages went while we counted; select again. */
+/* -1 with ERR_STALE, when strict: fewer messages than there should be; they
+ * may have gone while we counted, select again. */
 static int
 compare_down(struct session *s, struct folder *folder, uint32_t exists,
-    struct window *w, struct findings *f, struct err *err)
+    bool is_strict, struct window *w, struct findings *f, struct err *err)
 {
 	uint32_t floor = folder->cursor.backfill_below;
 	uint32_t above = UINT32_MAX, lo, hi = exists, from;
@@ -159,10 +160,11 @@ compare_down(struct session *s, struct folder *folder, uint32_t exists,
 			return err->kind == ERR_SERVER ? err_set(err,
 			    ERR_STALE, "numbers changed under us") : -1;
 		w->n = places_sort(w->places, w->n);
-		if (hi > 0 && w->n != (size_t)(hi - lo) + 1)
+		if (is_strict && hi > 0 && w->n != (size_t)(hi - lo) + 1)
 			return err_set(err, ERR_STALE, "%zu messages shown "
 			    "where %u are said to be", w->n, hi - lo + 1);
-		from = lo == 1 || hi == 0 ? 1 : w->places[0].uid;
+		from = lo == 1 || hi == 0 ? 1 :
+		    w->n > 0 ? w->places[0].uid : above;
 		if (from < floor)
 			from = floor;
 		if (from <= above && compare_range(s, folder, w, from, above,
@@ -208,24 +210,22 @@ compare_all(struct session *s, struct folder *folder,
 	for (attempt = 1;; attempt++) {
 		memset(f, 0, sizeof(*f));
 		f->flag_scan_uid = folder->cursor.flag_scan_uid;
-		if (compare_down(s, folder, selected->exists, w, f,
-			&stale) == 0)
+		if (compare_down(s, folder, selected->exists,
+			attempt < ATTEMPTS, w, f, &stale) == 0)
 			break;
-		if (stale.kind != ERR_STALE) {
+		if (stale.kind != ERR_STALE || attempt == ATTEMPTS) {
 			*err = stale;
 			return -1;
-		}
-		if (attempt == ATTEMPTS) {
-			/* What is there is there; what is not may be. */
-			log_warn(&s->log, "folder_id=%lld: %s; nothing is "
-			    "taken for deleted", (long long)folder->id,
-			    stale.text);
-			f->n_vanished = 0;
-			break;
 		}
 		if (remote_select(s->remote, folder->wire, NULL, selected,
 			NULL, err) == -1)
 			return -1;
+	}
+	if (attempt == ATTEMPTS) {
+		/* What is shown is there; what is not may be. */
+		log_warn(&s->log, "folder_id=%lld: %s; nothing is taken for "
+		    "deleted", (long long)folder->id, stale.text);
+		f->n_vanished = 0;
 	}
 	findings_sort(f);
 	return drop_out_of_view(s, selected->exists, w, f, err);

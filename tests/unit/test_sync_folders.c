@@ -174,6 +174,30 @@ START_TEST(a_folder_that_is_back_is_updated)
 }
 END_TEST
 
+START_TEST(a_folder_deleted_above_its_subfolders_is_gone)
+{
+	struct folder local[] = { ours(1, "INBOX", 1, 5),
+		ours(2, "A", 2, 9), ours(3, "A/B", 3, 4) };
+	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+		theirs("A", ROLE_NONE), theirs("A/B", ROLE_NONE) };
+
+	listed[1].is_selectable = false;
+	diff(local, 3, listed, NULL, 3);
+	ck_assert_uint_eq(n_ops, 1);
+	ck_assert_ptr_nonnull(find_op(FOLDER_MISSING, 2));
+	local[1].missing_since_secs = 1000;
+	diff(local, 3, listed, NULL, 3);
+	ck_assert_uint_eq(n_ops, 1);
+	ck_assert_ptr_nonnull(find_op(FOLDER_VANISH, 2));
+	/* The name stays, as a row of its own. */
+	local[1] = local[2];
+	diff(local, 2, listed, NULL, 3);
+	ck_assert_uint_eq(n_ops, 1);
+	ck_assert_ptr_nonnull(find_op(FOLDER_CREATE, 0));
+	ck_assert(!ops[0].is_selectable);
+}
+END_TEST
+
 START_TEST(a_rename_is_known_by_its_uidvalidity)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
@@ -375,6 +399,7 @@ main(void)
 	tcase_add_test(tc, a_list_without_inbox_proves_no_absence);
 	tcase_add_test(tc, a_folder_is_missing_first_and_gone_second);
 	tcase_add_test(tc, a_folder_that_is_back_is_updated);
+	tcase_add_test(tc, a_folder_deleted_above_its_subfolders_is_gone);
 	tcase_add_test(tc, a_rename_is_known_by_its_uidvalidity);
 	tcase_add_test(tc, no_rename_when_uidnext_fell);
 	tcase_add_test(tc, no_rename_when_two_came);
