@@ -908,7 +908,7 @@ make_suite(void)
 	TCase *t = tcase_create("store");
 
 	tcase_add_checked_fixture(t, open_world, close_world);
-	tcase_set_timeout(t, 120);
+	tcase_set_timeout(t, 300);
 	tcase_add_test(t, migrate_twice_is_migrate_once);
 	tcase_add_test(t, migrations_at_the_same_time_do_it_once);
 	tcase_add_test(t, a_newer_database_is_left_alone);

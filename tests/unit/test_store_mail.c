@@ -1026,7 +1026,7 @@ make_suite(void)
 	TCase *t = tcase_create("mail");
 
 	tcase_add_checked_fixture(t, open_world, close_world);
-	tcase_set_timeout(t, 60);
+	tcase_set_timeout(t, 300);
 	tcase_add_test(t, a_message_is_a_row_with_all_it_said);
 	tcase_add_test(t, search_finds_subject_people_files_and_text);
 	tcase_add_test(t, ingest_twice_changes_nothing);
