@@ -77,6 +77,7 @@ start_anew(struct session *s, struct look *look, bool is_remap,
 	struct cursor cursor = { 0 };
 	int rv;
 
+	look->is_quiet = false;
 	if (find_uidnext(s, look, err) == -1)
 		return -1;
 	/* A server that tells no UIDVALIDITY (L086) has one for ever. */
@@ -199,6 +200,7 @@ compare_instead(struct session *s, struct look *look, struct findings *f,
 {
 	const struct findings said = *f;
 
+	look->is_quiet = false;
 	log_debug(&s->log, "folder_id=%lld: %u messages - %zu vanished + %zu "
 	    "new is not %u: comparing", (long long)look->folder->id,
 	    look->folder->cursor.messages, f->n_vanished, f->n_fresh,
@@ -228,6 +230,7 @@ ask_changes(struct session *s, struct look *look,
 	if (look->action == PLAN_QRESYNC &&
 	    changes->n_changed + changes->n_vanished > 0)
 		return 0;
+	look->is_quiet = false;
 	memset(changes, 0, sizeof(*changes));
 	changes->arena = s->pass;
 	return remote_changed_since(s->remote, 1, UINT32_MAX, known, changes,
@@ -257,6 +260,7 @@ find_by_comparison(struct session *s, struct look *look, struct findings *f,
 	bool is_baseline = modseq_to_keep(s, look) != 0;
 	struct err failure = ERR_INIT;
 
+	look->is_quiet = false;
 	if (is_baseline || look->selected.exists <= WINDOW_NEWEST)
 		return windows_compare_all(s, look->folder, &look->selected,
 		    f, err);
@@ -387,6 +391,7 @@ look_at(struct session *s, struct folder *folder, struct look *look,
 		&changes, err) == -1)
 		return -1;
 	s->selected_id = folder->id;
+	look->is_quiet = true;
 	view = view_of_selected(&look->selected);
 	plan = plan_folder(folder, &view, caps, clock_wall_secs());
 	look->action = plan.action;

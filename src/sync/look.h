@@ -17,6 +17,8 @@ struct look {
 	struct cursor base;   /* committed by the look */
 	struct cursor target; /* when the fresh ones are stored */
 	bool needs_backfill;
+	bool is_quiet; /* SELECT was the last command: no news can have
+			* come with the answer to a later one */
 };
 
 /*

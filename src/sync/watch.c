@@ -17,6 +17,9 @@
 /* Looks this often where the server has no IDLE. */
 #define NO_IDLE_MSECS 30000
 
+/* Rounds in a row; a folder that never rests is left to its next wake. */
+#define CATCH_UPS 5
+
 #define BACKFILL_MESSAGES 2000
 #define BACKFILL_MSECS 20000
 
@@ -26,8 +29,31 @@ has_written(const struct session *s)
 	return s->totals.created + s->totals.updated + s->totals.deleted > 0;
 }
 
+/*
+ * News may have come with the answer to a command after SELECT, where nobody
+ * looked for it, and IDLE would not tell again.  One more SELECT says.
+ */
 static int
-catch_up(struct session *s, struct err *err)
+has_missed_news(struct session *s, const struct folder *inbox, bool *yes_r,
+    struct err *err)
+{
+	const struct cursor *c = &inbox->cursor;
+	struct remote_selected now;
+
+	session_db_rest(s);
+	s->selected_id = 0;
+	if (remote_select(s->remote, inbox->wire, NULL, &now, NULL,
+		err) == -1)
+		return -1;
+	s->selected_id = inbox->id;
+	*yes_r = now.exists != c->messages ||
+	    (now.uidnext != 0 && now.uidnext != c->uidnext) ||
+	    (c->highestmodseq != 0 && now.highestmodseq != c->highestmodseq);
+	return 0;
+}
+
+static int
+catch_up_once(struct session *s, bool *is_done_r, struct err *err)
 {
 	struct backfill_budget budget = {
 		.messages = BACKFILL_MESSAGES,
@@ -35,21 +61,40 @@ catch_up(struct session *s, struct err *err)
 	};
 	struct folder *inbox = session_inbox(s);
 	struct look look;
-	bool is_complete;
+	bool is_complete, is_quiet, has_missed;
 
 	if (inbox == NULL)
 		return err_set(err, ERR_SERVER, "the server has no INBOX");
-	if (pass_look(s, inbox->id, &look, err) == -1 ||
-	    pass_fetch(s, &look, err) == -1 ||
+	if (pass_look(s, inbox->id, &look, err) == -1)
+		return -1;
+	is_quiet = look.is_quiet && look.n_fresh == 0 && !look.needs_backfill;
+	if (pass_fetch(s, &look, err) == -1 ||
 	    pass_backfill(s, &look, &budget, &is_complete, err) == -1)
 		return -1;
 	s->totals.has_more = !is_complete;
-	if (!has_written(s))
-		return 0;
-	if (session_db(s, err) == -1)
+	if (has_written(s) && (session_db(s, err) == -1 ||
+		store_account_synced(s->db, &s->fence,
+		    s->totals.last_mail_secs, err) == -1))
 		return -1;
-	return store_account_synced(s->db, &s->fence,
-	    s->totals.last_mail_secs, err);
+	*is_done_r = true;
+	if (is_quiet || !is_complete)
+		return 0;
+	if (has_missed_news(s, look.folder, &has_missed, err) == -1)
+		return -1;
+	*is_done_r = !has_missed;
+	return 0;
+}
+
+static int
+catch_up(struct session *s, struct err *err)
+{
+	bool is_done = false;
+	int i;
+
+	for (i = 0; i < CATCH_UPS && !is_done; i++)
+		if (catch_up_once(s, &is_done, err) == -1)
+			return -1;
+	return 0;
 }
 
 static int
