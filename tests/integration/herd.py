@@ -200,7 +200,7 @@ class Mailherd:
     def run_ctl(self, *args, stdin=None, check=True):
         done = subprocess.run(
             [self.programs.ctl, "-c", self.conf, *map(str, args)],
-            input=stdin, capture_output=True, cwd=self.dir, timeout=60,
+            input=stdin, capture_output=True, cwd=self.dir, timeout=120,
             env=self.env(), **run_as())
         if check and done.returncode:
             raise subprocess.CalledProcessError(

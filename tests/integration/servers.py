@@ -17,6 +17,7 @@ import glob
 import grp
 import os
 import pwd
+import resource
 import shutil
 import signal
 import socket
@@ -27,7 +28,11 @@ import time
 import psycopg2
 import redis as redis_client
 
-DEADLINE = float(os.environ.get("MAILHERD_TEST_DEADLINE", "30"))
+DEADLINE = float(os.environ.get("MAILHERD_TEST_DEADLINE", "60"))
+
+# Servers that count on many descriptors get what the host allows.
+_, HARD_LIMIT = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (HARD_LIMIT, HARD_LIMIT))
 
 
 # --- who runs the servers ----------------------------------------------------
@@ -489,7 +494,7 @@ protocol lmtp {{
             write_file(self.conf, self._configuration())
             self.popen(["dovecot", "-F", "-c", self.conf])
             try:
-                wait_for(self.answers, 10, f"Dovecot up, see {self.log}")
+                wait_for(self.answers, 30, f"Dovecot up, see {self.log}")
                 return
             except (Timeout, EOFError):
                 self.stop()
