@@ -63,7 +63,7 @@ runtime_send(struct runtime *rt, enum msg_type type, const void *payload)
 		_exit(EXIT_MASTER_GONE);
 }
 
-/* --- receiving ------------------------------------------------------------------ */
+/* --- receiving ----------------------------------------------------------- */
 
 /* 1: readable, 0: time is up. */
 static int
@@ -183,7 +183,7 @@ await(struct runtime *rt, enum msg_type type, uint32_t want_id,
 	}
 }
 
-/* --- requests --------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------ */
 
 static const char *
 resource_name(enum resource resource)

@@ -62,7 +62,7 @@ int job_db_open(const struct job_env *env, struct job_db *db_r,
     struct err *err);
 void job_db_close(const struct job_env *env, struct job_db *db);
 
-/* --- the jobs ----------------------------------------------------------------- */
+/* --- the jobs ------------------------------------------------------------ */
 
 int bootstrap_run(struct job_run *run, struct err *err);
 void bootstrap_on_dead(struct job_run *run, const struct err *failure);

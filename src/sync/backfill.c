@@ -94,7 +94,7 @@ has_homeless(struct session *s, const struct folder *folder, bool *yes_r,
 	return 0;
 }
 
-/* --- windows -------------------------------------------------------------------- */
+/* --- windows ------------------------------------------------------------- */
 
 struct backfill {
 	struct session *s;
@@ -268,7 +268,7 @@ backfill_folder(struct session *s, struct folder *folder, uint32_t exists,
 	return settle(s, folder, err);
 }
 
-/* --- new messages ------------------------------------------------------------------ */
+/* --- new messages -------------------------------------------------------- */
 
 /* Many at once may be old acquaintances: ask for what tells them. */
 static int

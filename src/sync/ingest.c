@@ -54,7 +54,7 @@ is_risky(const struct ingest *in, uint32_t uid)
 	return in->s->n_risks > 0 && risks_single(in->s, in->folder->id, uid);
 }
 
-/* --- one message --------------------------------------------------------------- */
+/* --- one message --------------------------------------------------------- */
 
 static void
 drop_message(struct ingest *in)
@@ -206,7 +206,7 @@ on_done(void *arg, const struct place *place, bool has_body)
 	return 0;
 }
 
-/* --- runs ------------------------------------------------------------------------ */
+/* --- runs ---------------------------------------------------------------- */
 
 /*
  * A reply that nobody understands ends the connection, as a crash would: it is
@@ -305,7 +305,7 @@ fetch_all(struct ingest *in, const struct place *wanted, struct err *err)
 	return 0;
 }
 
-/* --- what did not come ------------------------------------------------------------ */
+/* --- what did not come --------------------------------------------------- */
 
 struct listed {
 	const struct ingest *in;

@@ -14,7 +14,8 @@
 #define BATCH_BYTES ((size_t)8 << 20)
 
 void
-ingest_count_attempt(struct ingest *in, const struct risk *risk, const char *how)
+ingest_count_attempt(struct ingest *in, const struct risk *risk,
+    const char *how)
 {
 	struct session *s = in->s;
 	struct err err = ERR_INIT;

@@ -67,7 +67,7 @@ commit(struct session *s, struct folder *folder, const struct findings *f,
 	return 0;
 }
 
-/* --- a folder from its start ------------------------------------------------------ */
+/* --- a folder from its start --------------------------------------------- */
 
 static int
 start_anew(struct session *s, struct look *look, bool is_remap,
@@ -107,7 +107,7 @@ start_anew(struct session *s, struct look *look, bool is_remap,
 	return rv;
 }
 
-/* --- delta ---------------------------------------------------------------------------- */
+/* --- delta --------------------------------------------------------------- */
 
 static void
 split_changes(struct session *s, const struct folder *folder,
@@ -275,7 +275,7 @@ find_by_comparison(struct session *s, struct look *look, struct findings *f,
 	return -1;
 }
 
-/* --- the cursor -------------------------------------------------------------------------- */
+/* --- the cursor ---------------------------------------------------------- */
 
 static void
 aim(struct session *s, struct look *look, const struct findings *f)
@@ -348,7 +348,7 @@ apply(struct session *s, struct look *look, struct findings *f,
 	return commit(s, look->folder, f, &look->base, err);
 }
 
-/* --- all together ---------------------------------------------------------------------------- */
+/* --- all together -------------------------------------------------------- */
 
 static int
 follow(struct session *s, struct look *look, struct remote_changes *changes,

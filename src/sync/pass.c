@@ -22,7 +22,7 @@
 
 #define PARK_MAX_SECS 86400
 
-/* --- folders -------------------------------------------------------------------- */
+/* --- folders ------------------------------------------------------------- */
 
 static int
 status_of_unknown(struct session *s, const struct remote_folder *listed,
@@ -131,7 +131,7 @@ unpark(struct session *s, struct folder *folder, struct err *err)
 	return 0;
 }
 
-/* --- one folder ------------------------------------------------------------------- */
+/* --- one folder ---------------------------------------------------------- */
 
 static int
 reload_folder(struct session *s, int64_t id, struct folder **folder_r,
@@ -248,7 +248,7 @@ pass_backfill(struct session *s, struct look *look,
 	return -1;
 }
 
-/* --- the pass ------------------------------------------------------------------------ */
+/* --- the pass ------------------------------------------------------------ */
 
 static int
 pass(struct session *s, unsigned scope, struct err *err)

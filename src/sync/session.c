@@ -76,7 +76,7 @@ sync_totals_take(struct session *s, struct sync_totals *totals_r)
 	memset(&s->totals, 0, sizeof(s->totals));
 }
 
-/* --- PostgreSQL ------------------------------------------------------------ */
+/* --- PostgreSQL ---------------------------------------------------------- */
 
 int
 session_db(struct session *s, struct err *err)
@@ -184,7 +184,7 @@ session_blobs(struct session *s, struct err *err)
 	return blob_writer_new(&s->blobs, s->conf->blob_dir, err);
 }
 
-/* --- the mail server ------------------------------------------------------- */
+/* --- the mail server ----------------------------------------------------- */
 
 static int
 on_want_socket(void *arg, const char *host, uint16_t port, struct err *err)
@@ -298,7 +298,7 @@ session_is_usable_after(const struct session *s, const struct err *err)
 	    err->kind == ERR_STALE || err->kind == ERR_GONE;
 }
 
-/* --- the process around ------------------------------------------------------ */
+/* --- the process around -------------------------------------------------- */
 
 int
 session_may_go_on(struct session *s, struct err *err)

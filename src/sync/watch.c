@@ -20,6 +20,9 @@
 /* Rounds in a row; a folder that never rests is left to its next wake. */
 #define CATCH_UPS 5
 
+/* A hot child lives for weeks. */
+#define FACTS_MAX ((size_t)1 << 20)
+
 #define BACKFILL_MESSAGES 2000
 #define BACKFILL_MSECS 20000
 
@@ -59,10 +62,15 @@ catch_up_once(struct session *s, bool *is_done_r, struct err *err)
 		.messages = BACKFILL_MESSAGES,
 		.deadline_mono_msecs = clock_mono_msecs() + BACKFILL_MSECS,
 	};
-	struct folder *inbox = session_inbox(s);
+	struct folder *inbox;
 	struct look look;
 	bool is_complete, is_quiet, has_missed;
 
+	/* Each ERR_STALE left a set of folders behind: begin anew. */
+	if (arena_used(s->facts) > FACTS_MAX &&
+	    session_load(s, 1u << ACCOUNT_LIVE, err) == -1)
+		return -1;
+	inbox = session_inbox(s);
 	if (inbox == NULL)
 		return err_set(err, ERR_SERVER, "the server has no INBOX");
 	if (pass_look(s, inbox->id, &look, err) == -1)

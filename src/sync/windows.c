@@ -17,7 +17,7 @@
 #define WINDOW_ALL 20000
 #define ATTEMPTS 3
 
-/* --- findings ------------------------------------------------------------------ */
+/* --- findings ------------------------------------------------------------ */
 
 /* Grows an array in the pass's arena: the old half is lost until its end. */
 static void *
@@ -81,7 +81,7 @@ findings_sort(struct findings *f)
 	f->n_vanished = uids_sort(f->vanished, f->n_vanished);
 }
 
-/* --- one window ------------------------------------------------------------------ */
+/* --- one window ---------------------------------------------------------- */
 
 struct window {
 	struct arena *arena;
@@ -136,7 +136,7 @@ compare_range(struct session *s, struct folder *folder,
 	return 0;
 }
 
-/* --- all of it ---------------------------------------------------------------------- */
+/* --- all of it ----------------------------------------------------------- */
 
 /* -1 with ERR_STALE, when strict: fewer messages than there should be; they
  * may have gone while we counted, select again. */
@@ -244,7 +244,7 @@ windows_compare_all(struct session *s, struct folder *folder,
 	return rv;
 }
 
-/* --- some of it ---------------------------------------------------------------------- */
+/* --- some of it ---------------------------------------------------------- */
 
 /* One window of older messages, by UID: the rows of ours say where it ends. */
 static int

@@ -273,7 +273,7 @@ START_TEST(a_tree_that_is_renamed_keeps_every_folder)
 }
 END_TEST
 
-/* --- roles ---------------------------------------------------------------------- */
+/* --- roles --------------------------------------------------------------- */
 
 static enum folder_role roles[16];
 
