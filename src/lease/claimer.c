@@ -142,7 +142,7 @@ won(struct claimer *claimer, const struct uuid *id, int64_t sent_boot_msecs)
 		claimer->params.on_won(claimer->params.arg, id, deadline);
 }
 
-/* --- a dead master of this host ------------------------------------------------- */
+/* --- a dead master of this host ----------------------------------------- */
 
 struct inheritance {
 	struct claimer *claimer;
@@ -198,7 +198,7 @@ inherit(struct claimer *claimer, const struct uuid *id, const char *owner)
 		free(in);
 }
 
-/* --- a page ------------------------------------------------------------------------ */
+/* --- a page ------------------------------------------------------------- */
 
 static void
 take_won(struct claimer *claimer, const struct uuid *page, size_t n_page,
@@ -273,7 +273,7 @@ send_claim(struct claimer *claimer, const struct uuid *page, size_t n,
 	    n, args, n + 4);
 }
 
-/* --- a round ----------------------------------------------------------------------- */
+/* --- a round ------------------------------------------------------------ */
 
 static void
 end_round(struct claimer *claimer)
@@ -406,7 +406,7 @@ claimer_forget_round(struct claimer *claimer)
 	claimer->n_more = 0;
 }
 
-/* --- single accounts ------------------------------------------------------------------ */
+/* --- single accounts ---------------------------------------------------- */
 
 struct try {
 	struct claimer *claimer;
@@ -472,7 +472,7 @@ claimer_avoid(struct claimer *claimer, const struct uuid *id, int64_t msecs)
 	    (void *)(intptr_t)(clock_mono_msecs() + msecs));
 }
 
-/* --- life --------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------- */
 
 struct claimer *
 claimer_new(const struct claimer_params *params)

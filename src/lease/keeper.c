@@ -79,7 +79,7 @@ on_rebalance_timer(evutil_socket_t fd, short what, void *arg)
 		keeper->params.on_shed(keeper->params.arg, excess);
 }
 
-/* --- what the parts tell ---------------------------------------------------------- */
+/* --- what the parts tell ------------------------------------------------ */
 
 static bool
 may_claim(void *arg)
@@ -178,7 +178,7 @@ describe(void *arg)
 	return keeper->params.describe(keeper->params.arg);
 }
 
-/* --- what the master tells --------------------------------------------------------- */
+/* --- what the master tells ---------------------------------------------- */
 
 void
 keeper_redis_up(struct keeper *keeper)
@@ -278,7 +278,7 @@ keeper_lease_left(const struct keeper *keeper, const struct uuid *id)
 	return deadline == INT64_MIN ? -1 : deadline - clock_boot_msecs();
 }
 
-/* --- life ---------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------- */
 
 static void
 make_parts(struct keeper *keeper)

@@ -312,7 +312,7 @@ leases_hold(struct leases *leases, const struct uuid *id,
 	return lease->deadline_boot_msecs;
 }
 
-/* --- releasing -------------------------------------------------------------------- */
+/* --- releasing ---------------------------------------------------------- */
 
 struct release {
 	struct leases *leases;
@@ -360,7 +360,7 @@ leases_release(struct leases *leases, const struct uuid *id)
 		on_release_reply(release, NULL); /* it will expire */
 }
 
-/* --- life --------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------- */
 
 struct leases *
 leases_new(const struct leases_params *params)

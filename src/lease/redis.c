@@ -117,7 +117,7 @@ on_disconnect(const redisAsyncContext *ac, int status)
 		went_down(redis, status == REDIS_OK ? "closed" : ac->errstr);
 }
 
-/* --- commands ----------------------------------------------------------------- */
+/* --- commands ----------------------------------------------------------- */
 
 static void
 pending_free(struct pending *p)
@@ -227,7 +227,7 @@ redis_send_argv(struct redis *redis, redis_on_reply on_reply, void *arg,
 	return send_formatted(redis, on_reply, arg, text, len);
 }
 
-/* --- scripts ---------------------------------------------------------------------- */
+/* --- scripts ------------------------------------------------------------ */
 
 static void
 on_loaded(void *arg, const redisReply *reply)
@@ -285,7 +285,7 @@ redis_eval(struct redis *redis, struct redis_script *script,
 	return result;
 }
 
-/* --- listening ------------------------------------------------------------------------ */
+/* --- listening ---------------------------------------------------------- */
 
 static void
 on_pushed(redisAsyncContext *ac, void *r, void *arg)
@@ -334,7 +334,7 @@ redis_subscribe(struct redis *redis, const char *const *channels,
 		send_subscribe(redis);
 }
 
-/* --- connecting --------------------------------------------------------------------------- */
+/* --- connecting --------------------------------------------------------- */
 
 static void
 on_pong(void *arg, const redisReply *reply)

@@ -72,7 +72,7 @@ set_log(struct account *account)
 		log_init(&account->log, LOG_CORE, "account_id=%s", text);
 }
 
-/* --- taking over ---------------------------------------------------------------------- */
+/* --- taking over -------------------------------------------------------- */
 
 /* The clerk's question ended without facts. */
 static void
@@ -185,7 +185,7 @@ account_facts(struct accounts *accounts, const struct msg_facts *facts)
 	dispatch_soon(m);
 }
 
-/* --- letting go ------------------------------------------------------------------------- */
+/* --- letting go --------------------------------------------------------- */
 
 static void
 account_forget(struct account *account, struct accounts *accounts)
@@ -313,7 +313,7 @@ accounts_shed(struct accounts *accounts, size_t excess)
 	free(list);
 }
 
-/* --- tiers ------------------------------------------------------------------------------- */
+/* --- tiers -------------------------------------------------------------- */
 
 static void
 set_tier(struct account *account, struct master *m, enum tier tier,
@@ -438,7 +438,7 @@ on_evaluate(evutil_socket_t fd, short what, void *arg)
 	free(list);
 }
 
-/* --- the rest ------------------------------------------------------------------------------ */
+/* --- the rest ----------------------------------------------------------- */
 
 void
 account_renewed(struct accounts *accounts, const struct uuid *id,

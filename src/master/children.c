@@ -65,7 +65,7 @@ child_state_name(enum child_state state)
 	    "unknown";
 }
 
-/* --- the table ------------------------------------------------------------------------ */
+/* --- the table ---------------------------------------------------------- */
 
 static void becomes_ready(struct child *child);
 static void begins(struct child *child);
@@ -209,7 +209,7 @@ hangs(struct child *child)
 	change_state(child, CHILD_KILLED, 0);
 }
 
-/* --- the channel ---------------------------------------------------------------------- */
+/* --- the channel -------------------------------------------------------- */
 
 static void
 close_channel(struct child *child)
@@ -359,7 +359,7 @@ child_send(struct child *child, enum msg_type type, const void *payload)
 	return 0;
 }
 
-/* --- what the master does ----------------------------------------------------------------- */
+/* --- what the master does ----------------------------------------------- */
 
 /* The first reason is the cause; the rest follows from it. */
 static void
@@ -425,7 +425,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	child_happens(arg, ON_TIMEOUT);
 }
 
-/* --- birth ---------------------------------------------------------------------------------- */
+/* --- birth -------------------------------------------------------------- */
 
 static struct child *
 child_new(struct children *children, const struct child_start *start,
@@ -481,7 +481,7 @@ child_spawn(struct children *children, enum child_kind kind,
 	return child_new(children, &start, pid, channel);
 }
 
-/* --- death ---------------------------------------------------------------------------------- */
+/* --- death -------------------------------------------------------------- */
 
 static void
 on_bury(evutil_socket_t fd, short what, void *arg)
@@ -541,7 +541,7 @@ children_reap(struct children *children)
 	}
 }
 
-/* --- life of the table ------------------------------------------------------------------------ */
+/* --- life of the table -------------------------------------------------- */
 
 struct children *
 children_new(const struct children_params *params)

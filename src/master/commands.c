@@ -70,7 +70,7 @@ owned(const struct master *m)
 	return m->keeper != NULL ? keeper_count(m->keeper) : 0;
 }
 
-/* --- status, ps -------------------------------------------------------------------------- */
+/* --- status, ps --------------------------------------------------------- */
 
 static int
 run_status(struct master *m, json_t *request, struct account *account,
@@ -166,7 +166,7 @@ run_ps(struct master *m, json_t *request, struct account *account,
 	return 0;
 }
 
-/* --- explain --------------------------------------------------------------------------------- */
+/* --- explain ------------------------------------------------------------ */
 
 static void
 say(json_t *chain, const char *fmt, ...)
@@ -326,7 +326,7 @@ run_explain(struct master *m, json_t *request, struct account *account,
 	return 0;
 }
 
-/* --- orders ----------------------------------------------------------------------------------- */
+/* --- orders ------------------------------------------------------------- */
 
 static int
 run_poll(struct master *m, json_t *request, struct account *account,
@@ -450,7 +450,7 @@ static const struct command commands[] = {
 	{ "metrics", NEEDS_NOTHING, run_metrics },
 };
 
-/* --- a line ------------------------------------------------------------------------------------- */
+/* --- a line ------------------------------------------------------------- */
 
 static struct account *
 find_account(struct master *m, json_t *request, struct err *err)
@@ -524,7 +524,7 @@ control_answer(struct master *m, const char *line, size_t len)
 	return text;
 }
 
-/* --- metrics and dump ---------------------------------------------------------------------------- */
+/* --- metrics and dump --------------------------------------------------- */
 
 static void
 gauge(struct buf *out, const char *name, const char *labels, const char *help,

@@ -146,7 +146,7 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
 }
 
-/* --- metrics over HTTP --------------------------------------------------------------- */
+/* --- metrics over HTTP -------------------------------------------------- */
 
 static void
 on_http(struct evhttp_request *request, void *arg)
@@ -197,7 +197,7 @@ listen_http(struct control *control, const char *spec, struct err *err)
 	return 0;
 }
 
-/* --- the socket ------------------------------------------------------------------------ */
+/* --- the socket --------------------------------------------------------- */
 
 /* A socket nobody listens on is what a killed master left. */
 static int

@@ -1,9 +1,10 @@
 /*
  * control.h - the control socket: JSON lines between mailherdctl and master.
  *
- *	{"cmd":"status"}			{"ok":true, ...}
- *	{"cmd":"ps"}				{"ok":true,"children":[{...},...]}
- *	{"cmd":"explain","account":UUID}	{"ok":true, ...}
+ *	{"cmd":"status"}		{"ok":true, ...}
+ *	{"cmd":"ps"}			{"ok":true,"children":[{...},...]}
+ *	{"cmd":"explain","account":UUID}
+ *					{"ok":true,"chain":["...",...], ...}
  *	{"cmd":"poll","account":UUID}		{"ok":true}
  *	{"cmd":"tier","account":UUID,"tier":"hot|warm|cold|auto"}
  *	{"cmd":"release","account":UUID}

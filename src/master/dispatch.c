@@ -73,7 +73,7 @@ silence_msecs(const struct conf *conf, enum child_kind kind)
 	    msecs;
 }
 
-/* --- hot children --------------------------------------------------------------------- */
+/* --- hot children ------------------------------------------------------- */
 
 static size_t
 hot_at_host(const struct accounts *accounts, const char *host)
@@ -156,7 +156,7 @@ place_hot(struct turn *turn, struct account *account)
 	start_hot(turn, account);
 }
 
-/* --- polls ---------------------------------------------------------------------------- */
+/* --- polls -------------------------------------------------------------- */
 
 static void
 note_due(struct turn *turn, struct account *account)
@@ -300,7 +300,7 @@ trim_pool(struct turn *turn)
 	}
 }
 
-/* --- the hot budget --------------------------------------------------------------------- */
+/* --- the hot budget ----------------------------------------------------- */
 
 static size_t
 hot_candidates(struct master *m, struct hot_candidate *candidates,
@@ -356,7 +356,7 @@ apply_budget(struct master *m)
 	free(list);
 }
 
-/* --- the turn ------------------------------------------------------------------------------ */
+/* --- the turn ----------------------------------------------------------- */
 
 void
 dispatch_run(int fd, short what, void *arg)

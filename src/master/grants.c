@@ -56,7 +56,7 @@ struct grants {
 	size_t n_waiting;
 };
 
-/* --- what there is ------------------------------------------------------------------- */
+/* --- what there is ------------------------------------------------------ */
 
 size_t
 grants_idle_cap(const struct conf *conf, const char *host)
@@ -135,7 +135,7 @@ put_back(struct grants *grants, struct want *want)
 	TAILQ_REMOVE(&grants->granted, want, entry);
 }
 
-/* --- hosts ------------------------------------------------------------------------------ */
+/* --- hosts -------------------------------------------------------------- */
 
 static struct host *
 host_find(const struct grants *grants, const char *name)
@@ -172,7 +172,7 @@ want_free(struct grants *grants, struct want *want)
 	free(want);
 }
 
-/* --- answers ---------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------ */
 
 static void
 say_yes(struct grants *grants, const struct want *want)
@@ -197,7 +197,8 @@ say_no(struct grants *grants, const struct want *want)
 
 	if (want->host != NULL)
 		snprintf(grant.reason, sizeof(grant.reason),
-		    "no free %s%s: %zu in use", want->msg.is_idle ? "idle " : "",
+		    "no free %s%s: %zu in use",
+		    want->msg.is_idle ? "idle " : "",
 		    names[want->msg.resource], want->host->used);
 	else
 		snprintf(grant.reason, sizeof(grant.reason), "no free %s",
@@ -241,7 +242,7 @@ grants_expire(struct grants *grants, int64_t now)
 	return first;
 }
 
-/* --- asking ----------------------------------------------------------------------------- */
+/* --- asking ------------------------------------------------------------- */
 
 static bool
 is_sane(const struct grants *grants, uint32_t generation, uint32_t want_id)
@@ -333,7 +334,7 @@ grants_drop(struct grants *grants, uint32_t generation, int64_t now)
 	serve(grants);
 }
 
-/* --- life ------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------- */
 
 struct grants *
 grants_new(const struct conf *conf,

@@ -59,7 +59,7 @@ master_slots(const struct conf *conf)
 	return (unsigned)(n + n / 4 + 64);
 }
 
-/* --- what Redis tells ---------------------------------------------------------------- */
+/* --- what Redis tells --------------------------------------------------- */
 
 static void
 on_redis_up(void *arg)
@@ -188,7 +188,7 @@ master_describe(void *arg)
 	return text;
 }
 
-/* --- budgets --------------------------------------------------------------------------- */
+/* --- budgets ------------------------------------------------------------ */
 
 static void
 on_grants_timer(evutil_socket_t fd, short what, void *arg)
@@ -208,7 +208,7 @@ master_watch_grants(struct master *m)
 		event_in_msecs(m->grants_timer, next - now);
 }
 
-/* --- signals and orders --------------------------------------------------------------- */
+/* --- signals and orders ------------------------------------------------- */
 
 void
 master_tell_log_level(struct master *m, enum log_level level, int subsystem)
@@ -381,7 +381,7 @@ static const struct {
 };
 #define N_SIGNALS (sizeof(signals) / sizeof(signals[0]))
 
-/* --- beginning --------------------------------------------------------------------------- */
+/* --- beginning ---------------------------------------------------------- */
 
 static void
 name_worker(struct master *m)

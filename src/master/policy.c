@@ -43,7 +43,7 @@ tier_parse(const char *name, enum tier *tier_r)
 	return -1;
 }
 
-/* --- tiers ------------------------------------------------------------------------ */
+/* --- tiers -------------------------------------------------------------- */
 
 static bool
 is_younger(int64_t then_secs, int64_t now_secs, int64_t age_secs)
@@ -104,7 +104,7 @@ policy_budget(struct hot_candidate *candidates, size_t n, size_t budget)
 	return within;
 }
 
-/* --- schedule ----------------------------------------------------------------------- */
+/* --- schedule ----------------------------------------------------------- */
 
 static int64_t
 random_point(int64_t interval, uint32_t random)
@@ -200,7 +200,7 @@ policy_passed(const struct conf *conf, enum tier tier, bool is_idling,
 		    random * 2654435761u);
 }
 
-/* --- failures ----------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------- */
 
 int64_t
 policy_pause(const struct conf *conf, enum err_kind kind, unsigned failures,

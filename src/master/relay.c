@@ -34,7 +34,7 @@
 #define JOB (1u << KIND_JOB)
 #define ANY (CLERK | HOT | POOL | JOB)
 
-/* --- any child ------------------------------------------------------------------------- */
+/* --- any child ---------------------------------------------------------- */
 
 static void
 on_hello(struct master *m, struct child *child, const struct msg_hello *hello)
@@ -110,7 +110,7 @@ on_unseal(struct master *m, struct child *child,
 	explicit_bzero(&secret, sizeof(secret));
 }
 
-/* --- events ------------------------------------------------------------------------------ */
+/* --- events ------------------------------------------------------------- */
 
 static void
 hear_event(struct master *m, const struct msg_event *event)
@@ -157,7 +157,7 @@ relay_event(void *arg, const char *text, size_t len)
 		hear_event(m, &event);
 }
 
-/* --- hot, pool, job ------------------------------------------------------------------------ */
+/* --- hot, pool, job ----------------------------------------------------- */
 
 static void
 on_idling(struct master *m, struct child *child,
@@ -204,7 +204,7 @@ on_job_done(struct master *m, struct child *child,
 	works_run(m->works);
 }
 
-/* --- clerk ------------------------------------------------------------------------------------ */
+/* --- clerk -------------------------------------------------------------- */
 
 static void
 on_facts(struct master *m, struct child *child, const struct msg_facts *facts)
@@ -239,7 +239,7 @@ on_clerk_done(struct master *m, struct child *child,
 	clerk_answered(child->clerk, child, done);
 }
 
-/* --- the table ---------------------------------------------------------------------------------- */
+/* --- the table ---------------------------------------------------------- */
 
 /* Messages of the master have no handler here. */
 #define on_stop NULL

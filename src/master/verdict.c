@@ -25,7 +25,7 @@
 /* A hot child that has idled so long has proved itself. */
 #define PROVED_MSECS 60000
 
-/* --- failures -------------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------- */
 
 static void
 account_failed(struct account *account, struct master *m, enum err_kind kind,
@@ -92,7 +92,7 @@ account_went_well(struct account *account, struct master *m,
 	    (long long)done->round_trips);
 }
 
-/* --- a report ------------------------------------------------------------------------------ */
+/* --- a report ----------------------------------------------------------- */
 
 /* May free the account. */
 static void
@@ -167,7 +167,7 @@ verdict_idling(struct master *m, struct child *child, struct account *account)
 	dispatch_soon(m);
 }
 
-/* --- an end ----------------------------------------------------------------------------------- */
+/* --- an end ------------------------------------------------------------- */
 
 enum blame {
 	BLAME_EARLY,   /* ended well, but with a pass in hand */
@@ -204,9 +204,8 @@ end_of(int wait_status)
 	return end;
 }
 
-/* Killed or stopped by us, other than for hanging or nonsense. */
-static bool
-was_our_wish(const struct child *child)
+bool
+verdict_was_our_wish(const struct child *child)
 {
 	return child->why[0] != '\0' && !child->was_hung &&
 	    strncmp(child->why, "nonsense", 8) != 0 &&
@@ -235,7 +234,8 @@ verdict_risk(struct master *m, struct child *child)
 	struct slot_note note;
 	char how[160], text[UUID_TEXT_SIZE];
 
-	if (was_our_wish(child) || !end_of(child->wait_status)->is_death)
+	if (verdict_was_our_wish(child) ||
+	    !end_of(child->wait_status)->is_death)
 		return;
 	m->counters.child_deaths++;
 	slot_read_note(child->slot, &note);
@@ -283,7 +283,7 @@ blame(struct master *m, struct account *account, struct child *child)
 	const struct end *end = end_of(child->wait_status);
 	char how[160], text[MSG_TEXT_SIZE];
 
-	if (was_our_wish(child))
+	if (verdict_was_our_wish(child))
 		return;
 	if (end->blame == BLAME_FENCED) {
 		m->counters.fenced++;
@@ -308,7 +308,7 @@ static void
 note_stillborn(struct master *m, const struct child *child)
 {
 	if (child->kind != KIND_POOL || child->has_passed ||
-	    child->account != NULL || was_our_wish(child))
+	    child->account != NULL || verdict_was_our_wish(child))
 		return;
 	m->accounts->stillborn++;
 	m->accounts->no_fork_until_mono = clock_mono_msecs() +

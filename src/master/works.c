@@ -33,6 +33,8 @@
 #define WAITING_MAX 1000
 /* An idle child is kept so long. */
 #define LINGER_MSECS 30000
+/* A child that lived no longer than this: the next is forked so much later. */
+#define STILLBORN_MSECS 1000
 /* Well within JOB_LOCK_SECS, also when the clerk is busy. */
 #define HOLD_MSECS (JOB_LOCK_SECS * 1000 / 6)
 
@@ -67,7 +69,6 @@ struct works {
 	struct event *upkeep;
 	struct event *trim;
 	int64_t no_fork_until_mono;
-	unsigned failed_forks;
 	bool is_stopped;
 };
 
@@ -95,7 +96,7 @@ work_id(const struct work *work)
 	return work != NULL ? &work->id : NULL;
 }
 
-/* --- children --------------------------------------------------------------------------- */
+/* --- children ----------------------------------------------------------- */
 
 static struct child *
 find_child(const struct works *works, bool (*is_it)(const struct child *))
@@ -145,8 +146,9 @@ fork_child(struct works *works)
 	if (child_spawn(works->m->children, KIND_JOB, DEADLINE_NONE, &task,
 		&err) == NULL) {
 		log_error(&works->log, "%s", err.text);
-		works->no_fork_until_mono = clock_mono_msecs() + 1000;
-		event_in_msecs(works->trim, 1000);
+		works->no_fork_until_mono = clock_mono_msecs() +
+		    STILLBORN_MSECS;
+		event_in_msecs(works->trim, STILLBORN_MSECS);
 		return;
 	}
 	works->m->counters.child_starts++;
@@ -213,7 +215,7 @@ works_run(struct works *works)
 		bell_listen(works->queues[i].bell);
 }
 
-/* --- in and out --------------------------------------------------------------------------- */
+/* --- in and out --------------------------------------------------------- */
 
 static void
 add(struct queue *queue, const struct uuid *id)
@@ -316,17 +318,16 @@ works_child_ended(struct works *works, struct child *child)
 	if (work != NULL)
 		lose(works, work, child);
 	/* Children that die at birth must not be forked in a tight loop. */
-	if (child->born_mono_msecs == child->since_mono_msecs ||
-	    clock_mono_msecs() - child->born_mono_msecs < 1000) {
-		if (work != NULL || child->why[0] == '\0') {
-			works->no_fork_until_mono = clock_mono_msecs() + 1000;
-			event_in_msecs(works->trim, 1000);
-		}
+	if (!verdict_was_our_wish(child) &&
+	    clock_mono_msecs() - child->born_mono_msecs < STILLBORN_MSECS) {
+		works->no_fork_until_mono = clock_mono_msecs() +
+		    STILLBORN_MSECS;
+		event_in_msecs(works->trim, STILLBORN_MSECS);
 	}
 	works_run(works);
 }
 
-/* --- sweeps -------------------------------------------------------------------------------- */
+/* --- sweeps ------------------------------------------------------------- */
 
 void
 works_due(struct works *works, const struct msg_due_jobs *due)
@@ -450,7 +451,7 @@ on_trim(evutil_socket_t fd, short what, void *arg)
 	works_run(works);
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------- */
 
 void
 works_reload(struct works *works)

@@ -45,7 +45,7 @@ struct player {
 static struct player players[PLAYERS_MAX];
 static unsigned n_players;
 
-/* --- the parts -------------------------------------------------------------------------- */
+/* --- the parts ---------------------------------------------------------- */
 
 static int channel;
 static uint32_t generation, slot;
@@ -271,6 +271,8 @@ act_job(const struct child_start *start)
 {
 	struct frame frame;
 
+	if (script->job == ACT_STILLBORN)
+		_exit(EXIT_BUG);
 	enter(start);
 	for (;;) {
 		struct msg_job_done done = { .outcome = ERR_NONE };
@@ -293,7 +295,7 @@ act_job(const struct child_start *start)
 	}
 }
 
-/* --- the master --------------------------------------------------------------------------- */
+/* --- the master --------------------------------------------------------- */
 
 #define SETTINGS_MAX 48
 
@@ -401,7 +403,7 @@ player_kill(struct player *player)
 	player_wait(player, 5000);
 }
 
-/* --- asking ---------------------------------------------------------------------------------- */
+/* --- asking ------------------------------------------------------------- */
 
 json_t *
 player_ask(const struct player *player, const char *line)
@@ -492,7 +494,7 @@ stage_pause(void)
 	poll(NULL, 0, 20);
 }
 
-/* --- the stage --------------------------------------------------------------------------------- */
+/* --- the stage ---------------------------------------------------------- */
 
 static void
 start_redis(void)

@@ -30,6 +30,7 @@ enum act {
 	ACT_LEFT_LIVE,	/* reports that the row is not live */
 	ACT_CLOSE,	/* closes its channel and stays */
 	ACT_EARLY,	/* reports a pass nobody asked for */
+	ACT_STILLBORN,	/* ends before it has said hello */
 	ACT_GREEDY,	/* asks for a budget for ever, reads nothing */
 };
 

@@ -37,7 +37,7 @@ struct owner {
 };
 static struct owner owners[2];
 
-/* --- callbacks --------------------------------------------------------------------- */
+/* --- callbacks ---------------------------------------------------------- */
 
 static bool
 may_claim(void *arg)
@@ -135,7 +135,7 @@ start_owner(unsigned i)
 	return owner;
 }
 
-/* --- stage -------------------------------------------------------------------------- */
+/* --- stage -------------------------------------------------------------- */
 
 static long long
 ask(const char *fmt, ...)
@@ -266,7 +266,7 @@ turn(void)
 		}                                                         \
 	} while (0)
 
-/* --- tests ---------------------------------------------------------------------------- */
+/* --- tests -------------------------------------------------------------- */
 
 /* R-LEASE-4: the bound is a stall that would be seen, not a benchmark. */
 START_TEST(ten_thousand_leases_do_not_stall_the_loop)

@@ -26,7 +26,7 @@ is_alive(pid_t pid)
 	return kill(pid, 0) == 0;
 }
 
-/* --- ownership ----------------------------------------------------------------------- */
+/* --- ownership ---------------------------------------------------------- */
 
 START_TEST(live_account_is_claimed_and_idles)
 {
@@ -246,7 +246,7 @@ START_TEST(released_leases_are_adopted_at_once)
 }
 END_TEST
 
-/* --- lifecycle ------------------------------------------------------------------------ */
+/* --- lifecycle ---------------------------------------------------------- */
 
 static void
 publish_state(unsigned i, const char *state)
@@ -338,7 +338,7 @@ START_TEST(pinned_tier_holds_and_is_inherited)
 }
 END_TEST
 
-/* --- children ---------------------------------------------------------------------------- */
+/* --- children ----------------------------------------------------------- */
 
 static void
 hot_child_backs_off(enum act act)
@@ -527,7 +527,7 @@ START_TEST(host_cap_leaves_room_for_polls)
 }
 END_TEST
 
-/* --- jobs ----------------------------------------------------------------------------------- */
+/* --- jobs --------------------------------------------------------------- */
 
 static void
 ring(const char *queue, unsigned n)
@@ -590,6 +590,21 @@ START_TEST(job_child_that_dies_costs_its_job_only)
 }
 END_TEST
 
+START_TEST(stillborn_job_children_are_not_forked_in_a_loop)
+{
+	struct player *p = player_start("jobs", NULL);
+
+	script->job = ACT_STILLBORN;
+	ring("interactive", 1);
+	/* one a second: the third comes after two, a loop would have
+	 * hundreds by then */
+	WAIT_FOR(player_status(p, "child_deaths") >= 3);
+	ck_assert_int_lt(player_status(p, "child_deaths"), 10);
+	script->job = ACT_WELL;
+	WAIT_FOR(player_status(p, "jobs_done") == 1);
+}
+END_TEST
+
 START_TEST(sweep_finds_due_jobs_with_and_without_redis)
 {
 	struct player *p = player_start("jobs", NULL);
@@ -632,7 +647,7 @@ START_TEST(jobs_master_stops_in_time)
 }
 END_TEST
 
-/* --- control socket ------------------------------------------------------------------------- */
+/* --- control socket ----------------------------------------------------- */
 
 static int
 connect_to(const struct player *p)
@@ -838,6 +853,7 @@ main(void)
 	ADD(jobs_are_run_within_their_cap);
 	ADD(hanging_job_is_killed_and_the_next_runs);
 	ADD(job_child_that_dies_costs_its_job_only);
+	ADD(stillborn_job_children_are_not_forked_in_a_loop);
 	ADD(sweep_finds_due_jobs_with_and_without_redis);
 	ADD(what_is_no_job_id_is_dropped);
 	ADD(jobs_master_stops_in_time);
