@@ -15,8 +15,8 @@
 	X(PLAN_NOTHING, "nothing")     /* equal, as far as anyone can say */ \
 	X(PLAN_PARKED, "parked")       /* not now */                         \
 	X(PLAN_SELECT, "select")       /* STATUS does not tell: look */      \
-	X(PLAN_FIRST, "first")	       /* never selected before */           \
-	X(PLAN_REMAP, "remap")	       /* the UIDs mean other messages now */ \
+	X(PLAN_FIRST, "first")	       /* not selected yet */    \
+	X(PLAN_REMAP, "remap")	       /* UIDs mean others now */ \
 	X(PLAN_QRESYNC, "qresync")     /* the server tells all changes */    \
 	X(PLAN_CONDSTORE, "condstore") /* it tells all but the vanished */   \
 	X(PLAN_COMPARE, "compare")     /* it tells nothing: compare */
