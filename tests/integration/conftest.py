@@ -10,6 +10,7 @@ printed.  With MAILHERD_KEEP=1 directories are always kept.
 import itertools
 import os
 import shutil
+import signal
 import sys
 
 import pytest
@@ -21,6 +22,8 @@ import servers  # noqa: E402
 
 
 def pytest_configure(config):
+    # `timeout` ends us by SIGTERM: servers are stopped all the same.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: more than about 20 seconds; "
                             "left out of the sanitizer run and --fast")
     config.addinivalue_line("markers", "solo: restarts a server that others "
