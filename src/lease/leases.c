@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/xmem.h"
+#include "lease/alarm.h"
 #include "lease/idmap.h"
 #include "lease/loop.h"
 #include "lease/redis.h"
@@ -19,8 +20,6 @@
 #include <hiredis/hiredis.h>
 
 #include <stdlib.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 /* 10,000 leases are 50 commands; none keeps Redis busy for long. */
 #define BATCH 200
@@ -39,8 +38,7 @@ struct leases {
 	size_t n_releasing;
 	uint64_t next_serial;
 	struct event *renew;
-	int timer_fd; /* CLOCK_BOOTTIME: libevent's clock stops in suspend */
-	struct event *timer;
+	struct alarm *alarm;
 	int64_t armed_boot_msecs; /* 0: not armed */
 };
 
@@ -88,35 +86,15 @@ lease_key(const struct redis *redis, const struct uuid *id,
 	return out;
 }
 
-int64_t
-lease_deadline(const struct conf *conf, int64_t sent_boot_msecs)
-{
-	int64_t ttl = conf->lease_ttl * 1000;
-	int64_t margin = ttl / 10 > 1000 ? ttl / 10 : 1000;
-
-	return sent_boot_msecs + ttl - margin;
-}
-
-static void
-set_timer(struct leases *leases, int64_t boot_msecs)
-{
-	struct itimerspec spec = { .it_value = {
-		.tv_sec = boot_msecs / 1000,
-		.tv_nsec = boot_msecs % 1000 * 1000000 } };
-
-	leases->armed_boot_msecs = boot_msecs;
-	if (timerfd_settime(leases->timer_fd, TFD_TIMER_ABSTIME, &spec,
-		NULL) == -1)
-		die_bug("timer for lease deadlines: %s", strerror(errno));
-}
-
 /* Deadlines mostly move away, so a timer armed too early just re-arms. */
 static void
 watch_deadline(struct leases *leases, int64_t boot_msecs)
 {
 	if (leases->armed_boot_msecs == 0 ||
-	    boot_msecs < leases->armed_boot_msecs)
-		set_timer(leases, boot_msecs);
+	    boot_msecs < leases->armed_boot_msecs) {
+		leases->armed_boot_msecs = boot_msecs;
+		alarm_set(leases->alarm, boot_msecs);
+	}
 }
 
 static void
@@ -165,15 +143,11 @@ expire(struct leases *leases)
 }
 
 static void
-on_timer(evutil_socket_t fd, short what, void *arg)
+on_alarm(void *arg)
 {
 	struct leases *leases = arg;
-	uint64_t times;
 	int64_t next;
 
-	(void)what;
-	if (read((int)fd, &times, sizeof(times)) == -1 && errno != EAGAIN)
-		log_error(&leases->log, "lease timer: %s", strerror(errno));
 	leases->armed_boot_msecs = 0;
 	next = expire(leases);
 	if (next != 0)
@@ -369,13 +343,7 @@ leases_new(const struct leases_params *params)
 
 	leases->params = *params;
 	log_init(&leases->log, LOG_LEASE, "%s", "");
-	leases->timer_fd = timerfd_create(CLOCK_BOOTTIME,
-	    TFD_NONBLOCK | TFD_CLOEXEC);
-	if (leases->timer_fd == -1)
-		die_bug("timer for lease deadlines: %s", strerror(errno));
-	leases->timer = event_new(params->base, leases->timer_fd,
-	    EV_READ | EV_PERSIST, on_timer, leases);
-	event_add(leases->timer, NULL);
+	leases->alarm = alarm_new(params->base, on_alarm, leases);
 	leases->renew = event_new(params->base, -1, 0, on_renew, leases);
 	event_in_msecs(leases->renew, params->conf->lease_renew * 1000);
 	return leases;
@@ -395,8 +363,7 @@ leases_free(struct leases **leases_p)
 		free(lease);
 	idmap_release(&leases->map);
 	event_free(leases->renew);
-	event_free(leases->timer);
-	close(leases->timer_fd);
+	alarm_free(&leases->alarm);
 	free(leases);
 }
 

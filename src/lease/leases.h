@@ -8,6 +8,7 @@
 
 #include "base/uuid.h"
 #include "conf/conf.h"
+#include "lease/deadline.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,10 +44,6 @@ void leases_free(struct leases **leases);
 #define LEASE_KEY_SIZE 256
 const char *lease_key(const struct redis *redis, const struct uuid *id,
     char out[LEASE_KEY_SIZE]);
-
-/* When a lease that was set at `sent` ends for us: with a margin for clocks
- * and for the time it takes to kill. */
-int64_t lease_deadline(const struct conf *conf, int64_t sent_boot_msecs);
 
 /* Just won; returns the deadline. */
 int64_t leases_hold(struct leases *leases, const struct uuid *id,

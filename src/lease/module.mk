@@ -1,8 +1,10 @@
 noinst_LIBRARIES += liblease.a
 liblease_a_SOURCES = \
+	src/lease/alarm.c src/lease/alarm.h \
 	src/lease/bell.c src/lease/bell.h \
 	src/lease/claimer.c src/lease/claimer.h \
 	src/lease/client.c src/lease/client.h \
+	src/lease/deadline.c src/lease/deadline.h \
 	src/lease/events.c src/lease/events.h \
 	src/lease/heartbeat.c src/lease/heartbeat.h \
 	src/lease/hints.c src/lease/hints.h \
