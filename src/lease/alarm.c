@@ -7,8 +7,7 @@
 
 #include "base/log.h"
 #include "base/xmem.h"
-
-#include <event2/event.h>
+#include "lease/loop.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -63,6 +62,7 @@ alarm_new(struct event_base *base, void (*on_due)(void *arg), void *arg)
 		die_bug("alarm not made: %s", strerror(errno));
 	alarm->event = event_new(base, alarm->fd, EV_READ | EV_PERSIST,
 	    on_readable, alarm);
+	event_priority_set(alarm->event, LOOP_DEADLINES);
 	event_add(alarm->event, NULL);
 	return alarm;
 }

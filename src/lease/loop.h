@@ -1,5 +1,5 @@
 /*
- * loop.h - one line for a libevent timer.
+ * loop.h - what is done first in a turn of the loop; one line for a timer.
  */
 #ifndef LEASE_LOOP_H
 #define LEASE_LOOP_H
@@ -7,6 +7,18 @@
 #include <event2/event.h>
 
 #include <stdint.h>
+
+/*
+ * Priorities of the events of a master: of what is due at the same time, the
+ * deadlines of leases come first (after a suspend or SIGSTOP everything is due
+ * at once), then the word of Redis, then all the rest (R-LEASE-5).
+ */
+enum {
+	LOOP_DEADLINES,
+	LOOP_REDIS,
+	LOOP_REST, /* what libevent gives when nothing is said: n / 2 */
+	LOOP_PRIORITIES = 2 * LOOP_REST,
+};
 
 /* Arms (or re-arms) a timer made with event_new(base, -1, 0, ...). */
 static inline void

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += liblease.a
 liblease_a_SOURCES = \
 	src/lease/alarm.c src/lease/alarm.h \
+	src/lease/attach.c src/lease/attach.h \
 	src/lease/bell.c src/lease/bell.h \
 	src/lease/claimer.c src/lease/claimer.h \
 	src/lease/client.c src/lease/client.h \

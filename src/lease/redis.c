@@ -12,6 +12,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/xmem.h"
+#include "lease/attach.h"
 #include "lease/loop.h"
 
 #include <event2/dns.h>
@@ -19,7 +20,6 @@
 #include <event2/util.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
-#include <hiredis/adapters/libevent.h>
 
 #include <netdb.h>
 #include <stdarg.h>
@@ -137,6 +137,14 @@ is_usable(const struct redis *redis)
 static int send_text(struct redis *redis, struct pending *p, const char *text,
     size_t len);
 
+/* A master that was demoted: the name may lead to the new one by now. */
+static bool
+is_demoted(const redisReply *reply)
+{
+	return reply != NULL && reply->type == REDIS_REPLY_ERROR &&
+	    strstr(reply->str, "READONLY") != NULL;
+}
+
 static void
 on_answer(redisAsyncContext *ac, void *r, void *arg)
 {
@@ -163,6 +171,8 @@ on_answer(redisAsyncContext *ac, void *r, void *arg)
 	else if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
 		log_warn(&redis->log, "Redis refuses: %s", reply->str);
 	pending_free(p);
+	if (ac->data != NULL && is_demoted(reply))
+		drop(redis, reply->str);
 }
 
 static int
@@ -402,7 +412,6 @@ on_connect(const redisAsyncContext *ac, int status)
 	}
 	/* Not for a unix socket: it fails and hiredis gives the context up. */
 	if (redis->ac->c.connection_type == REDIS_CONN_TCP)
-		if (redis->ac->c.connection_type == REDIS_CONN_TCP)
 		redisEnableKeepAlive(&redis->ac->c);
 	greet(redis);
 }
@@ -439,7 +448,7 @@ use_context(struct redis *redis, redisAsyncContext *ac)
 	redis->ac = ac;
 	ac->data = redis;
 	redis->progress_mono_msecs = clock_mono_msecs();
-	redisLibeventAttach(ac, redis->params.base);
+	attach_to_loop(ac, redis->params.base);
 	redisAsyncSetConnectCallback(ac, on_connect);
 	redisAsyncSetDisconnectCallback(ac, on_disconnect);
 	event_add(redis->watch, &tv);

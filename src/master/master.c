@@ -493,6 +493,7 @@ master_main(const struct master_params *params)
 	m.base = event_base_new();
 	if (m.base == NULL)
 		die(EX_OSERR, "no event loop");
+	event_base_priority_init(m.base, LOOP_PRIORITIES);
 	name_worker(&m);
 	signal(SIGPIPE, SIG_IGN);
 	for (i = 0; i < N_SIGNALS; i++) {
