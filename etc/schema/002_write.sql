@@ -476,7 +476,7 @@ BEGIN
 		    m_modseq[i], m_flags[i], acc,
 		    string_to_array(m_keywords[i], ' ')
 		FROM unnest(todo) i;
-		INSERT INTO message_fts (message_id, account_id, tsv)
+		INSERT INTO search_fresh (message_id, account_id, tsv)
 		SELECT ids[i], acc, m_tsv[i] FROM unnest(todo) i;
 		IF cardinality(a_row) > 0 THEN
 			INSERT INTO attachments (message_id, ordinal, size,

@@ -75,6 +75,25 @@ LANGUAGE sql AS $$
 	RETURNING j.state
 $$;
 
+-- --- search -----------------------------------------------------------------
+
+-- Moves up to `max_rows` texts into the index; how many there were.  Several
+-- clerks may do so at the same time.
+CREATE FUNCTION search_merge(max_rows integer) RETURNS bigint
+LANGUAGE sql AS $$
+	WITH gone AS (
+		DELETE FROM search_fresh WHERE ctid = ANY (ARRAY(
+		    SELECT ctid FROM search_fresh LIMIT max_rows
+		    FOR UPDATE SKIP LOCKED))
+		RETURNING message_id, account_id, tsv
+	), moved AS (
+		INSERT INTO search_merged (message_id, account_id, tsv)
+		SELECT message_id, account_id, tsv FROM gone
+		RETURNING 1
+	)
+	SELECT count(*) FROM moved
+$$;
+
 -- --- removal ----------------------------------------------------------------
 
 -- Removes messages for good, with what hangs on them.
@@ -86,7 +105,11 @@ DECLARE
 	blobs bigint[];
 	thread_ids bigint[];
 BEGIN
-	DELETE FROM message_fts
+	-- In this order: search_merge() may be moving a row, and the second
+	-- statement sees what the first one waited for.
+	DELETE FROM search_fresh
+	WHERE account_id = acc AND message_id = ANY (ids);
+	DELETE FROM search_merged
 	WHERE account_id = acc AND message_id = ANY (ids);
 	DELETE FROM attachments WHERE message_id = ANY (ids);
 	DELETE FROM changes WHERE account_id = acc AND message_id = ANY (ids);

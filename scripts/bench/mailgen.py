@@ -27,6 +27,10 @@ PEOPLE = [("Ann Lee", "ann.lee"), ("Bob Stone", "bob"),
           ("Omar Haddad", "omar"), ("Zoë Ångström", "zoe")]
 WORDS = 30000
 LINES = 4000  # of text, written once and drawn from
+TEXT_BYTES = 1500  # what a person reads of a message, on average
+STYLE = ('<td style="padding:0 12px;font-family:Arial,sans-serif;'
+         'font-size:14px;color:#333333"><a href="https://example.org/t/'
+         '9f2c41d7?u=81723"><img src="cid:x" width="1" height="1"></a></td>')
 
 
 class Mail:
@@ -111,40 +115,58 @@ class Mail:
             self.subjects.append(subject)
         headers.append("Subject: " + subject)
 
+        # As in real mailboxes: 1.5 KB of text, most of the rest is markup.
         kind = r.random()
-        size = max(300, r.expovariate(1 / self.mean) * 0.92)
-        if kind < 0.55:
-            lines = self._plain(size)
-        elif kind < 0.92:
-            lines = self._alternative(size, number)
+        size = max(800, r.expovariate(1 / self.mean) * 0.96)
+        text = min(size, max(100, r.expovariate(1 / TEXT_BYTES)))
+        if kind < 0.14:
+            lines = self._plain(text)
+        elif kind < 0.24:
+            lines = self._html_only(text, size)
+        elif kind < 0.87:
+            lines = self._alternative(text, size, number)
         else:
-            lines = self._attachment(size, number)
+            lines = self._attachment(text, size, number)
         return "\r\n".join(headers + lines + [""]).encode()
 
-    def _plain(self, size):
+    def _plain(self, text):
         return ["Content-Type: text/plain; charset=utf-8",
-                "Content-Transfer-Encoding: 7bit", ""] + self.text(size)
+                "Content-Transfer-Encoding: 7bit", ""] + self.text(text)
 
-    def _alternative(self, size, number):
-        edge = f"=_{number}"
-        text = self.text(size * 0.4)
+    def _html(self, text, size):
+        """The lines of text as a newsletter has them, about so large."""
         html = ["<html><head><style>p { margin: 0 0 1em }</style></head>",
                 "<body>"]
+        plain = sum(len(line) for line in text)
+        markup = max(0, size - plain - 100) / max(1, len(text))
         for line in text:
-            html.append(f"<p>{line}</p>" if line else "<br>")
+            cell = STYLE * min(8, round(markup / len(STYLE)))
+            html.append(cell + f"<p>{line}</p>" if line else cell + "<br>")
         html.append("</body></html>")
+        return html
+
+    def _html_only(self, text, size):
+        return ["Content-Type: text/html; charset=utf-8",
+                "Content-Transfer-Encoding: 7bit", ""] + self._html(
+                    self.text(text), size)
+
+    def _alternative(self, text, size, number):
+        edge = f"=_{number}"
+        text = self.text(text)
+        plain = sum(len(line) for line in text)
         return [f'Content-Type: multipart/alternative; boundary="{edge}"', "",
                 f"--{edge}", "Content-Type: text/plain; charset=utf-8", "",
                 *text, f"--{edge}", "Content-Type: text/html; charset=utf-8",
-                "", *html, f"--{edge}--"]
+                "", *self._html(text, size - plain), f"--{edge}--"]
 
-    def _attachment(self, size, number):
+    def _attachment(self, text, size, number):
         edge = f"=_{number}"
-        data = base64.encodebytes(self.random.randbytes(int(size * 0.7)))
+        data = base64.encodebytes(self.random.randbytes(
+            int(max(300, size - text) * 0.73)))
         name = self.word()
         return [f'Content-Type: multipart/mixed; boundary="{edge}"', "",
                 f"--{edge}", "Content-Type: text/plain; charset=utf-8", "",
-                *self.text(600), f"--{edge}",
+                *self.text(text), f"--{edge}",
                 f'Content-Type: application/pdf; name="{name}.pdf"',
                 "Content-Transfer-Encoding: base64",
                 f'Content-Disposition: attachment; filename="{name}.pdf"', "",

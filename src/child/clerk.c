@@ -22,11 +22,14 @@
 #define RUNG_SECS 60
 #define PURGE_LIMIT 1000
 #define PURGE_ROUNDS 10
+/* Merging takes a third of the time at most. */
+#define MERGE_SHARE 3
 
 struct clerk {
 	struct runtime rt;
 	struct store *store;
 	struct arena *arena; /* dies with the answer */
+	int64_t purge_mono_msecs; /* the next time */
 };
 
 static int
@@ -48,10 +51,13 @@ fill_facts(struct msg_facts *facts, const struct account *account)
 	facts->last_mail_secs = account->last_mail_secs;
 	facts->last_active_secs = account->last_active_secs;
 	facts->next_try_secs = account->next_try_secs;
+	facts->auth_failures = account->auth_failures;
 	facts->imap_port = account->imap_port;
 	snprintf(facts->imap_host, sizeof(facts->imap_host), "%s",
 	    account->imap_host);
 	snprintf(facts->email, sizeof(facts->email), "%s", account->email);
+	snprintf(facts->last_error, sizeof(facts->last_error), "%s",
+	    account->last_error);
 }
 
 static int
@@ -65,6 +71,7 @@ answer_facts(struct clerk *clerk, const struct msg_take_over *ask,
 
 	memset(&facts, 0, sizeof(facts));
 	facts.account_id = ask->account_id;
+	facts.is_claim = is_claim;
 	if (is_claim)
 		rv = store_account_take_over(clerk->store, &ask->account_id,
 		    ask->owner, clerk->arena, &account, &failure);
@@ -201,20 +208,35 @@ settle_orphans(struct clerk *clerk, struct err *err)
 }
 
 static int
-do_upkeep(struct clerk *clerk, struct err *err)
+purge(struct clerk *clerk, struct err *err)
 {
+	const struct conf *conf = child_conf();
+	int64_t now = clock_mono_msecs();
 	bool has_more = true;
 	int i;
 
+	if (now < clerk->purge_mono_msecs)
+		return 0;
+	for (i = 0; has_more && i < PURGE_ROUNDS; i++)
+		if (store_purge(clerk->store, PURGE_LIMIT,
+			conf->expunged_keep_d, &has_more, err) == -1)
+			return -1;
+	/* With more to do it goes on at the next turn. */
+	if (!has_more)
+		clerk->purge_mono_msecs = now + conf->purge_interval * 1000;
+	return 0;
+}
+
+static int
+do_upkeep(struct clerk *clerk, struct err *err)
+{
 	if (settle_orphans(clerk, err) == -1)
 		return -1;
-	if (store_search_merge(clerk->store, err) == -1)
+	if (store_search_merge(clerk->store,
+		child_conf()->search_merge_interval * 1000 / MERGE_SHARE,
+		err) == -1)
 		return -1;
-	for (i = 0; has_more && i < PURGE_ROUNDS; i++)
-		if (store_purge(clerk->store, PURGE_LIMIT, &has_more,
-			err) == -1)
-			return -1;
-	return 0;
+	return purge(clerk, err);
 }
 
 static int

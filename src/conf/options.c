@@ -221,7 +221,8 @@ const struct option options[] = {
 		    "PostgreSQL." },
 	{ NAMED(search_merge_interval), .type = CONF_SECS, .min = 1,
 	    .max = 86400, .preset = "30", .group = CONF_ADVANCED, LIVE,
-	    .help = "Pause between merges of pending full-text entries." },
+	    .help = "Pause between merges of new texts into the full-text "
+			"index." },
 	{ NAMED(purge_interval), .type = CONF_SECS, .min = 1, .max = 86400,
 	    .preset = "60", .group = CONF_ADVANCED, LIVE,
 	    .help = "Pause between removals of deleted accounts and "
@@ -260,6 +261,11 @@ const struct option options[] = {
 	{ NAMED(backoff_max), .type = CONF_SECS, .min = 1, .max = 86400,
 	    .preset = "600", .group = CONF_ADVANCED, LIVE,
 	    .help = "Longest such pause; not less than backoff_first." },
+	{ NAMED(host_connect_rate), .type = CONF_INT, .min = 1,
+	    .max = 10000, .preset = "25", .group = CONF_ADVANCED, LIVE,
+	    .help = "Connections a sync worker begins to one host in a "
+		    "second; when many accounts turn hot at once, they come "
+		    "one after the other." },
 	{ NAMED(risk_attempts), .type = CONF_INT, .min = 1, .max = 10,
 	    .preset = "2", .group = CONF_ADVANCED, LIVE,
 	    .help = "Deaths of a child at one message or folder before that "

@@ -473,10 +473,11 @@ int store_jobs_due(struct store *s, size_t limit, int64_t rung_secs,
 /* Ids of accounts in state live. */
 int store_live_ids(struct store *s, struct arena *arena, struct uuid **ids_r,
     size_t *n_r, struct err *err);
-/* Merges pending full-text entries; bounded work a call. */
-int store_search_merge(struct store *s, struct err *err);
-/* Deletes rows of deleted accounts and long-expunged messages, in batches of
- * at most `limit`; *more_r when there is more to do. */
-int store_purge(struct store *s, size_t limit, bool *more_r, struct err *err);
+/* Moves texts into the full-text index, for about `msecs`. */
+int store_search_merge(struct store *s, int64_t msecs, struct err *err);
+/* Deletes rows of deleted accounts and of messages expunged for `keep_days`,
+ * at most `limit` of them; *more_r when there is more to do. */
+int store_purge(struct store *s, size_t limit, int64_t keep_days, bool *more_r,
+    struct err *err);
 
 #endif

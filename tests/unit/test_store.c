@@ -862,7 +862,7 @@ START_TEST(a_file_of_its_own_is_reported_dead)
 	world_text(&w, "UPDATE message_state SET deleted_at = now() - "
 	    "interval '31 days' WHERE account_id = %s", world_account(&w));
 	do
-		must(store_purge(w.s, 100, &more, &w.err), &w);
+		must(store_purge(w.s, 100, 30, &more, &w.err), &w);
 	while (more);
 	must(store_blob_files_dead(w.s, 0, 10, w.arena, &digests, &n, &w.err),
 	    &w);

@@ -131,14 +131,19 @@ START_TEST(search_finds_subject_people_files_and_text)
 		.from = "zoe@example.com", .text = "the needle lies here" };
 	const char *words[] = { "quarterly", "zoe", "needle", "example.com" };
 	int64_t id = world_deliver(&w, inbox, &m);
+	int round;
 	size_t i;
 
-	for (i = 0; i < 4; i++)
-		ck_assert_int_eq(id, world_int(&w, "SELECT message_id "
-		    "FROM message_fts WHERE account_id = %s "
-		    "AND tsv @@ $x$%s$x$::tsquery", world_account(&w),
-		    tsquery_build(w.arena, words[i])));
-	must(store_search_merge(w.s, &w.err), &w);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 4; i++)
+			ck_assert_int_eq(id, world_int(&w, "SELECT message_id "
+			    "FROM message_fts WHERE account_id = %s "
+			    "AND tsv @@ $x$%s$x$::tsquery", world_account(&w),
+			    tsquery_build(w.arena, words[i])));
+		ck_assert_int_eq(rows_of("search_fresh"), round == 0);
+		ck_assert_int_eq(rows_of("search_merged"), round == 1);
+		must(store_search_merge(w.s, 1000, &w.err), &w);
+	}
 }
 END_TEST
 
@@ -978,7 +983,7 @@ START_TEST(purge_removes_what_was_expunged_long_ago)
 	    "WHERE account_id = %s AND deleted_at IS NOT NULL",
 	    world_account(&w));
 	do
-		must(store_purge(w.s, 1, &more, &w.err), &w);
+		must(store_purge(w.s, 1, 30, &more, &w.err), &w);
 	while (more);
 	ck_assert_int_eq(rows_of("message"), 1);
 	ck_assert_int_eq(rows_of("message_state"), 1);
@@ -1005,7 +1010,7 @@ START_TEST(purge_removes_a_deleted_account)
 	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_DELETED,
 	    "", NULL, &w.err), &w);
 	do
-		must(store_purge(w.s, 10, &more, &w.err), &w);
+		must(store_purge(w.s, 10, 30, &more, &w.err), &w);
 	while (more);
 	ck_assert_int_eq(rows_of("message"), 0);
 	ck_assert_int_eq(rows_of("message_fts"), 0);
