@@ -26,6 +26,7 @@ err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
 	va_end(ap);
 	err->kind = kind;
 	err->retry_after_secs = 0;
+	err->is_limit = 0;
 	text_clean_line(err->text, sizeof(err->text), raw, strlen(raw));
 	return -1;
 }

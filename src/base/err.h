@@ -49,6 +49,7 @@ enum err_kind {
 struct err {
 	enum err_kind kind;
 	uint32_t retry_after_secs; /* what a server asked for; 0 = nothing */
+	uint32_t is_limit; /* ERR_THROTTLED: we have too many connections */
 	char text[480];
 };
 

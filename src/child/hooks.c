@@ -146,6 +146,7 @@ describe_failure(struct runtime *rt, struct session *s,
 		&done->retry_after_secs, &err) == -1)
 		log_warn(&rt->log, "failure not recorded: %s", err.text);
 	done->condemned = is_condemned;
+	done->is_limit = failure->is_limit;
 }
 
 void
@@ -168,6 +169,10 @@ child_report_pass(struct runtime *rt, struct session *s,
 	done.messages_deleted = totals.deleted;
 	done.last_mail_secs = totals.last_mail_secs;
 	done.round_trips = (int64_t)totals.round_trips;
+	done.is_slowed = totals.is_slowed;
+	done.peek = totals.peek;
+	done.inbox_generation = totals.inbox_generation;
+	done.inbox_mark = totals.inbox_mark;
 	done.msecs = clock_mono_msecs() - started_mono_msecs;
 	runtime_send(rt, MSG_PASS_DONE, &done);
 }

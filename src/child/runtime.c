@@ -219,7 +219,8 @@ runtime_want(struct runtime *rt, enum resource resource, const char *host,
 		err) == -1)
 		return -1;
 	if (!grant->is_granted) {
-		err_set(err, ERR_THROTTLED, "%s was not to be had: %s",
+		/* Ours, not the provider's: not ERR_THROTTLED. */
+		err_set(err, ERR_TEMPORARY, "%s was not to be had: %s",
 		    resource_name(resource), grant->reason);
 		err->retry_after_secs =
 		    (uint32_t)((grant->retry_msecs + 999) / 1000);

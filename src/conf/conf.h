@@ -50,7 +50,7 @@ struct conf {
 	int64_t connect_timeout, command_timeout;
 	int64_t max_message_mb, max_line_kb;
 	int64_t auth_refusals, auth_pause;
-	int64_t backoff_first, backoff_max;
+	int64_t backoff_first, backoff_max, host_connect_rate;
 	int64_t risk_attempts; /* deaths before quarantine */
 	int64_t child_memory_mb;
 	int64_t batch_messages, batch_msecs;

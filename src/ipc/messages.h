@@ -79,6 +79,7 @@ enum scope {
 	SCOPE_OTHER = 4,
 	SCOPE_LIST = 8, /* LIST again: folders created, renamed, gone */
 	SCOPE_ALL = 15,
+	SCOPE_PEEK = 16, /* STATUS of INBOX, which a hot child follows */
 };
 struct msg_poll_start {
 	struct uuid account_id;
@@ -166,6 +167,7 @@ struct msg_idling { /* a hot child has reached IDLE */
 	struct uuid account_id;
 };
 
+enum peek { PEEK_NONE, PEEK_SAME, PEEK_DIFFERS, PEEK_COUNT };
 struct msg_pass_done {
 	struct uuid account_id;
 	int64_t epoch;
@@ -177,6 +179,12 @@ struct msg_pass_done {
 	int64_t msecs, round_trips;
 	uint32_t account_left_live; /* the row is no longer live */
 	uint32_t condemned; /* this pass put the account into error */
+	uint32_t is_limit;  /* ERR_THROTTLED: too many connections */
+	uint32_t is_slowed; /* it went well, but the server slows us down */
+	/* SCOPE_PEEK: INBOX, and the copy as it was when it was looked at */
+	uint32_t peek; /* enum peek */
+	int64_t inbox_generation;
+	uint64_t inbox_mark; /* what the server said, as a number */
 	char text[MSG_TEXT_SIZE]; /* the error */
 };
 
@@ -193,11 +201,14 @@ struct msg_facts {
 	struct uuid account_id, user_id;
 	uint32_t is_found;
 	uint32_t is_live;
+	uint32_t is_claim; /* asked by MSG_TAKE_OVER: the epoch is ours */
+	uint32_t auth_failures; /* refused logins in a row */
 	int64_t epoch;
 	int64_t last_mail_secs, last_active_secs, next_try_secs;
 	uint16_t imap_port;
 	char imap_host[MSG_HOST_SIZE];
 	char email[MSG_EMAIL_SIZE];
+	char last_error[MSG_TEXT_SIZE];
 };
 
 struct msg_ids {

@@ -145,6 +145,28 @@ hints_write_pin(struct redis *redis, const struct uuid *account_id,
 }
 
 void
+hints_set_live(struct redis *redis, const struct uuid *account_id,
+    bool is_live)
+{
+	char text[UUID_TEXT_SIZE];
+
+	redis_send(redis, NULL, NULL, "%s %ssync:live %s",
+	    is_live ? "SADD" : "SREM", redis_prefix(redis),
+	    uuid_format(account_id, text));
+}
+
+void
+hints_forget(struct redis *redis, const struct uuid *account_id)
+{
+	const char *prefix = redis_prefix(redis);
+	char text[UUID_TEXT_SIZE];
+
+	uuid_format(account_id, text);
+	redis_send(redis, NULL, NULL, "DEL %ssync:tier:%s %ssync:pin:%s",
+	    prefix, text, prefix, text);
+}
+
+void
 hints_publish(struct redis *redis, const struct msg_event *event)
 {
 	char channel[EVENT_CHANNEL_SIZE], *text;

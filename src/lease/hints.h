@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "ipc/messages.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct redis;
@@ -31,6 +32,12 @@ void hints_write_tier(struct redis *redis, const struct uuid *account_id,
 /* "" removes it. */
 void hints_write_pin(struct redis *redis, const struct uuid *account_id,
     const char *tier);
+
+/* sync:live, for who has no keeper (R-LEASE-1). */
+void hints_set_live(struct redis *redis, const struct uuid *account_id,
+    bool is_live);
+/* The account is deleted: its tier and pin. */
+void hints_forget(struct redis *redis, const struct uuid *account_id);
 
 /* PUBLISH (lease/events.h); dropped when Redis is away. */
 void hints_publish(struct redis *redis, const struct msg_event *event);

@@ -1,5 +1,5 @@
 /*
- * accounts.c - the accounts this worker owns: taking over, tiers, letting go.
+ * accounts.c - the accounts this worker owns: taking over, letting go.
  *
  * Runs in: master of the sync role.  Never blocks.
  *
@@ -14,14 +14,18 @@
 #include "lease/hints.h"
 #include "lease/keeper.h"
 #include "lease/loop.h"
-#include "lease/redis.h"
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/dispatch.h"
+#include "master/hosts.h"
+#include "master/tiers.h"
 
 #include <bsd/string.h>
 
 #include <stdlib.h>
+
+/* Leases lost at one moment: a line for each up to so many. */
+#define LOG_EACH_MAX 20
 
 const char *
 ownership_name(enum account_state state)
@@ -59,8 +63,8 @@ accounts_of_tier(const struct accounts *accounts, enum tier tier)
 	return n;
 }
 
-static void
-set_log(struct account *account)
+void
+account_set_log(struct account *account)
 {
 	char text[UUID_TEXT_SIZE];
 
@@ -103,7 +107,7 @@ account_won(struct accounts *accounts, const struct uuid *id,
 	account->since_mono = clock_mono_msecs();
 	account->tier = TIER_WARM;
 	account->rule = "just claimed";
-	set_log(account);
+	account_set_log(account);
 	if (idmap_put(&accounts->map, id, account) != NULL)
 		die_bug("account won twice");
 	strlcpy(question.owner, m->worker_id, sizeof(question.owner));
@@ -112,44 +116,72 @@ account_won(struct accounts *accounts, const struct uuid *id,
 }
 
 static void
-on_hints(void *arg, const struct uuid *id, const struct hints *hints)
+take_host(struct account *account, struct master *m, const char *name)
 {
-	struct master *m = arg;
-	struct account *account = account_find(m->accounts, id);
-	bool is_first;
+	int64_t now = clock_mono_msecs();
 
-	if (account == NULL || account->state != ACCOUNT_OWNED)
+	if (account->server != NULL && strcmp(account->host, name) == 0)
 		return;
-	is_first = strcmp(account->rule, "just claimed") == 0;
-	if (is_first && tier_parse(hints->tier, &account->tier) == 0)
-		account->rule = "inherited";
-	account->facts.is_pinned = tier_parse(hints->pin,
-	    &account->facts.pin) == 0;
-	if (hints->session_msecs > 0)
-		account->session_until_mono = clock_mono_msecs() +
-		    hints->session_msecs;
-	else if (account->session_until_mono < clock_mono_msecs())
-		account->session_until_mono = 0;
-	account_evaluate(account, m);
+	hosts_put(m->accounts->hosts, &account->server, now);
+	text_clean_line(account->host, sizeof(account->host), name,
+	    strlen(name));
+	account->server = hosts_take(m->accounts->hosts, account->host, now);
+	m->accounts->is_budget_stale = true;
+}
+
+/* What an earlier owner, or a job, was told by the server; not longer than we
+ * would heed it ourselves. */
+static void
+take_troubles(struct account *account, const struct msg_facts *facts)
+{
+	int64_t wait = (facts->next_try_secs - clock_wall_secs()) * 1000;
+
+	account->refusals = facts->auth_failures;
+	if (facts->auth_failures == 0 && facts->last_error[0] == '\0') {
+		/* All is well, or somebody has set it right. */
+		account->failures = 0;
+		account->last_error_kind = ERR_NONE;
+		account->last_error[0] = '\0';
+		account->not_before_mono = account->hot_not_before_mono = 0;
+		account->logins = (struct logins){ .at = { 0 } };
+		return;
+	}
+	if (wait <= 0 || wait > 86400 * 1000)
+		return;
+	account->not_before_mono = clock_mono_msecs() + wait;
+	account->last_error_kind = facts->auth_failures > 0 ? ERR_AUTH :
+	    ERR_THROTTLED;
+	text_clean_line(account->last_error, sizeof(account->last_error),
+	    facts->last_error, strlen(facts->last_error));
 }
 
 static void
-take_facts(struct account *account, const struct msg_facts *facts)
+take_facts(struct account *account, struct master *m,
+    const struct msg_facts *facts)
 {
-	int64_t wait;
-
 	account->user_id = facts->user_id;
-	account->facts.last_mail_secs = facts->last_mail_secs;
+	if (facts->last_mail_secs > account->facts.last_mail_secs)
+		account->facts.last_mail_secs = facts->last_mail_secs;
 	if (facts->last_active_secs > account->facts.last_active_secs)
 		account->facts.last_active_secs = facts->last_active_secs;
 	text_clean_line(account->email, sizeof(account->email), facts->email,
 	    strlen(facts->email));
-	text_clean_line(account->host, sizeof(account->host), facts->imap_host,
-	    strlen(facts->imap_host));
-	wait = (facts->next_try_secs - clock_wall_secs()) * 1000;
-	/* An earlier owner was told to wait; not longer than we would. */
-	if (wait > 0 && wait <= 86400 * 1000)
-		account->not_before_mono = clock_mono_msecs() + wait;
+	take_host(account, m, facts->imap_host);
+	take_troubles(account, facts);
+}
+
+static void
+begin_to_own(struct account *account, struct master *m,
+    const struct msg_facts *facts)
+{
+	account->epoch = facts->epoch;
+	account->state = ACCOUNT_OWNED;
+	account_set_log(account);
+	policy_start(m->conf, account->tier, clock_mono_msecs(), arc4random(),
+	    &account->schedule);
+	log_info(&account->log, "account taken over epoch=%lld email=%s",
+	    (long long)account->epoch, account->email);
+	tiers_ask(account, m);
 }
 
 void
@@ -158,31 +190,42 @@ account_facts(struct accounts *accounts, const struct msg_facts *facts)
 	struct account *account = account_find(accounts, &facts->account_id);
 	struct master *m = accounts->m;
 
-	if (account == NULL || account->state == ACCOUNT_LEAVING)
-		return; /* lost meanwhile */
+	if (account == NULL || account->state == ACCOUNT_LEAVING ||
+	    (account->state == ACCOUNT_TAKING && !facts->is_claim))
+		return; /* lost meanwhile, or our own question follows */
 	if (!facts->is_found || !facts->is_live) {
 		keeper_set_live(m->keeper, &account->id, false);
 		account_leave(account, m,
 		    facts->is_found ? "not live" : "no such account", 0);
 		return;
 	}
-	take_facts(account, facts);
-	if (account->state == ACCOUNT_OWNED) {
-		/* Asked twice: the children of the first answer are fenced. */
-		if (facts->epoch != account->epoch && account->hot != NULL)
-			child_stop(account->hot, "new epoch");
-		account->epoch = facts->epoch;
+	/* Only the answer to our own claim makes an epoch ours. */
+	if (!facts->is_claim && facts->epoch != account->epoch) {
+		m->counters.fenced++;
+		account_leave(account, m, "fenced: the epoch has moved",
+		    m->conf->claim_interval * 1000);
 		return;
 	}
-	account->epoch = facts->epoch;
-	account->state = ACCOUNT_OWNED;
-	set_log(account);
-	policy_start(m->conf, account->tier, clock_mono_msecs(), arc4random(),
-	    &account->schedule);
-	log_info(&account->log, "account taken over epoch=%lld email=%s",
-	    (long long)account->epoch, account->email);
-	hints_ask(m->redis, &account->id, &account->user_id, 1, on_hints, m);
+	take_facts(account, m, facts);
+	if (account->state == ACCOUNT_TAKING) {
+		begin_to_own(account, m, facts);
+	} else if (facts->epoch != account->epoch) {
+		/* Asked twice: the children of the first answer are fenced. */
+		if (account->hot != NULL)
+			child_stop(account->hot, "new epoch");
+		account->epoch = facts->epoch;
+	}
 	dispatch_soon(m);
+}
+
+/* The row may have changed; the answer comes to account_facts(). */
+static void
+look_up(struct account *account, struct master *m)
+{
+	struct msg_take_over question = { .account_id = account->id };
+
+	clerk_ask(m->clerk, MSG_LOOK_UP, &question, sizeof(question), NULL,
+	    NULL);
 }
 
 /* --- letting go --------------------------------------------------------- */
@@ -195,30 +238,54 @@ account_forget(struct account *account, struct accounts *accounts)
 	if (account->pool != NULL)
 		account->pool->account = NULL;
 	idmap_remove(&accounts->map, &account->id);
+	hosts_put(accounts->hosts, &account->server, clock_mono_msecs());
 	accounts->is_budget_stale = true;
 	free(account);
 }
 
+/* Before anything else, for all of them (R-LEASE-5). */
+static void
+kill_children(struct accounts *accounts, const struct uuid *ids, size_t n)
+{
+	const struct account *account;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		account = account_find(accounts, &ids[i]);
+		if (account != NULL && account->hot != NULL)
+			child_kill(account->hot, "lease lost");
+		if (account != NULL && account->pool != NULL)
+			child_kill(account->pool, "lease lost");
+	}
+}
+
 void
-account_lost(struct accounts *accounts, const struct uuid *id,
+accounts_lost(struct accounts *accounts, const struct uuid *ids, size_t n,
     enum lease_end how)
 {
-	struct account *account = account_find(accounts, id);
+	struct counters *counters = &accounts->m->counters;
+	struct account *account;
+	size_t i;
 
-	if (account == NULL)
-		return;
-	/* Before anything else (R-LEASE-5). */
-	if (account->hot != NULL)
-		child_kill(account->hot, "lease lost");
-	if (account->pool != NULL)
-		child_kill(account->pool, "lease lost");
-	accounts->m->counters.leases_lost++;
-	if (how == LEASE_FENCED)
-		accounts->m->counters.fenced++;
-	log_warn(&account->log, "lease lost, children killed: %s",
-	    how == LEASE_FENCED ? "another worker has it (fenced)" :
-	    "not renewed in time");
-	account_forget(account, accounts);
+	kill_children(accounts, ids, n);
+	if (n > LOG_EACH_MAX)
+		log_warn(NULL, "%zu leases lost, children killed: %s", n,
+		    lease_end_describe(how));
+	for (i = 0; i < n; i++) {
+		account = account_find(accounts, &ids[i]);
+		if (account == NULL)
+			continue;
+		counters->leases_lost++;
+		if (how == LEASE_FENCED)
+			counters->fenced++;
+		if (n <= LOG_EACH_MAX)
+			log_warn(&account->log,
+			    "lease lost, children killed: %s",
+			    lease_end_describe(how));
+		else
+			log_debug(&account->log, "lease lost");
+		account_forget(account, accounts);
+	}
 }
 
 void
@@ -251,9 +318,8 @@ account_leave(struct account *account, struct master *m, const char *why,
 	account_leave_step(account, m);
 }
 
-/* Leaving may free at once, so the table is not walked meanwhile. */
-static struct account **
-list_accounts(const struct accounts *accounts, size_t *n_r)
+struct account **
+accounts_list(const struct accounts *accounts, size_t *n_r)
 {
 	struct account **list, *account;
 	size_t at, n = 0;
@@ -271,7 +337,7 @@ accounts_leave_all(struct accounts *accounts, const char *why)
 	struct account **list;
 	size_t i, n;
 
-	list = list_accounts(accounts, &n);
+	list = accounts_list(accounts, &n);
 	for (i = 0; i < n; i++)
 		account_leave(list[i], accounts->m, why, 0);
 	free(list);
@@ -304,7 +370,7 @@ accounts_shed(struct accounts *accounts, size_t excess)
 	struct account **list;
 	size_t i, n;
 
-	list = list_accounts(accounts, &n);
+	list = accounts_list(accounts, &n);
 	qsort(list, n, sizeof(struct account *), by_activity);
 	log_info(NULL, "rebalance: releasing %zu of %zu accounts", excess, n);
 	for (i = 0; i < n && i < excess; i++)
@@ -313,78 +379,17 @@ accounts_shed(struct accounts *accounts, size_t excess)
 	free(list);
 }
 
-/* --- tiers -------------------------------------------------------------- */
+/* --- what is heard ------------------------------------------------------- */
 
+/* Live it was before: new credentials or servers, or a refusal forgiven. */
 static void
-set_tier(struct account *account, struct master *m, enum tier tier,
-    const char *rule)
+hear_still_live(struct account *account, struct master *m, const char *reason)
 {
-	account->rule = rule;
-	if (account->tier == tier)
-		return;
-	log_info(&account->log, "tier %s: %s", tier_name(tier), rule);
-	account->tier = tier;
-	account->has_no_idle = false;
-	set_log(account);
-	policy_adjust(m->conf, tier, account->hot != NULL, clock_mono_msecs(),
-	    arc4random(), &account->schedule);
-	hints_write_tier(m->redis, &account->id, tier_name(tier));
-	m->accounts->is_budget_stale = true;
-	dispatch_soon(m);
-}
-
-void
-account_evaluate(struct account *account, struct master *m)
-{
-	const char *rule;
-	enum tier tier;
-
 	if (account->state != ACCOUNT_OWNED)
 		return;
-	account->facts.has_session =
-	    account->session_until_mono > clock_mono_msecs();
-	tier = policy_tier(m->conf, &account->facts, clock_wall_secs(), &rule);
-	if (tier == TIER_HOT && account->is_over_budget) {
-		tier = TIER_WARM;
-		rule = "hot, but hot_budget_per_worker is spent";
-	}
-	set_tier(account, m, tier, rule);
-}
-
-void
-account_pin(struct account *account, struct master *m, bool is_pinned,
-    enum tier pin)
-{
-	account->facts.is_pinned = is_pinned;
-	account->facts.pin = pin;
-	hints_write_pin(m->redis, &account->id, is_pinned ? tier_name(pin) :
-	    "");
-	account->is_over_budget = false;
-	account_evaluate(account, m);
-}
-
-void
-accounts_user_active(struct accounts *accounts, const struct uuid *user_id)
-{
-	struct master *m = accounts->m;
-	int64_t now = clock_mono_msecs();
-	struct account *account;
-	size_t at;
-
-	for (at = 0; (account = idmap_next(&accounts->map, &at, NULL)) !=
-	    NULL;) {
-		if (!uuid_is_equal(&account->user_id, user_id))
-			continue;
-		account->facts.last_active_secs = clock_wall_secs();
-		/* Until the key has been read, believe the event. */
-		if (account->session_until_mono < now +
-		    m->conf->tier_interval * 1000)
-			account->session_until_mono = now +
-			    m->conf->tier_interval * 1000;
-		account->is_over_budget = false;
-		account_evaluate(account, m);
-		hints_ask(m->redis, &account->id, user_id, 1, on_hints, m);
-	}
+	if (account->hot != NULL && reason[0] != '\0')
+		child_stop(account->hot, reason);
+	look_up(account, m);
 }
 
 void
@@ -396,46 +401,50 @@ accounts_state_changed(struct accounts *accounts, const struct uuid *id,
 	char why[64];
 
 	if (strcmp(state, "live") == 0) {
+		if (account != NULL)
+			hear_still_live(account, m, reason);
 		keeper_set_live(m->keeper, id, true);
 		return;
 	}
 	keeper_set_live(m->keeper, id, false);
+	if (strcmp(state, "deleted") == 0)
+		hints_forget(m->redis, id);
 	if (account == NULL)
 		return;
 	snprintf(why, sizeof(why), "account is %.20s %.30s", state, reason);
 	account_leave(account, m, why, 0);
 }
 
-/* Sessions are asked for first; the answers evaluate. */
-static void
-on_evaluate(evutil_socket_t fd, short what, void *arg)
+void
+accounts_listing_begins(struct accounts *accounts)
 {
-	struct accounts *accounts = arg;
-	struct master *m = accounts->m;
-	struct uuid *ids, *users;
-	struct account **list;
-	size_t i, n;
+	accounts->listing++;
+	accounts->listing_since_mono = clock_mono_msecs();
+}
 
-	(void)fd;
-	(void)what;
-	event_in_msecs(accounts->evaluate, m->conf->tier_interval * 1000);
-	list = list_accounts(accounts, &n);
-	ids = xcalloc(n + 1, sizeof(*ids));
-	users = xcalloc(n + 1, sizeof(*users));
-	for (i = 0; i < n; i++) {
-		ids[i] = list[i]->id;
-		users[i] = list[i]->user_id;
-	}
-	/* Redis is away: sessions end by their own time. */
-	if (redis_is_up(m->redis))
-		hints_ask(m->redis, ids, users, n, on_hints, m);
-	else
-		for (i = 0; i < n; i++)
-			account_evaluate(list[i], m);
-	accounts->is_budget_stale = true;
-	free(ids);
-	free(users);
-	free(list);
+void
+accounts_listed(struct accounts *accounts, const struct uuid *ids, size_t n)
+{
+	struct account *account;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if ((account = account_find(accounts, &ids[i])) != NULL)
+			account->listing = accounts->listing;
+}
+
+void
+accounts_listing_ends(struct accounts *accounts)
+{
+	struct account *account;
+	size_t at;
+
+	for (at = 0; (account = idmap_next(&accounts->map, &at, NULL)) !=
+	    NULL;)
+		if (account->state == ACCOUNT_OWNED &&
+		    account->listing != accounts->listing &&
+		    account->since_mono < accounts->listing_since_mono)
+			look_up(account, accounts->m);
 }
 
 /* --- the rest ----------------------------------------------------------- */
@@ -459,7 +468,9 @@ void
 account_poll_now(struct account *account, struct master *m)
 {
 	account->schedule.full = clock_mono_msecs();
-	if (account->refusals == 0)
+	/* What the server has asked for is not ours to overrule. */
+	if (account->last_error_kind != ERR_AUTH &&
+	    account->last_error_kind != ERR_THROTTLED)
 		account->not_before_mono = 0;
 	if (account->hot != NULL)
 		child_send(account->hot, MSG_WAKE, &(struct msg_empty){ 0 });
@@ -472,7 +483,9 @@ accounts_new(struct master *m)
 	struct accounts *accounts = xcalloc(1, sizeof(*accounts));
 
 	accounts->m = m;
-	accounts->evaluate = event_new(m->base, -1, 0, on_evaluate, accounts);
+	accounts->hosts = hosts_new();
+	accounts->evaluate = event_new(m->base, -1, 0, tiers_evaluate_all,
+	    accounts);
 	accounts->run = event_new(m->base, -1, 0, dispatch_run, m);
 	event_in_msecs(accounts->evaluate, m->conf->tier_interval * 1000);
 	return accounts;
@@ -491,6 +504,7 @@ accounts_free(struct accounts **accounts_p)
 	for (at = 0; (account = idmap_next(&accounts->map, &at, NULL)) != NULL;)
 		free(account);
 	idmap_release(&accounts->map);
+	hosts_free(&accounts->hosts);
 	event_free(accounts->run);
 	event_free(accounts->evaluate);
 	free(accounts);

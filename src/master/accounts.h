@@ -16,7 +16,10 @@
 #include "master/policy.h"
 #include "master/state.h"
 
-struct hints;
+#include <stdint.h>
+
+struct host;
+struct hosts;
 
 enum account_state { ACCOUNT_TAKING, ACCOUNT_OWNED, ACCOUNT_LEAVING };
 const char *ownership_name(enum account_state state);
@@ -28,6 +31,7 @@ struct account {
 	int64_t epoch; /* the fencing token of this ownership */
 	int64_t deadline_boot_msecs;
 	int64_t since_mono; /* owned */
+	uint64_t listing; /* the last reconcile that named it live */
 	int64_t avoid_msecs; /* LEAVING: not claimed again for so long */
 	char leave_why[64];
 	char email[MSG_EMAIL_SIZE];
@@ -38,8 +42,10 @@ struct account {
 	const char *rule; /* what gave it */
 	struct tier_facts facts;
 	int64_t session_until_mono;
-	bool is_over_budget; /* hot by rule, but the budget is spent */
-	bool has_no_idle;    /* hot, but no room for IDLE at its host */
+	bool has_hints;	      /* Redis was asked since the claim */
+	bool is_over_budget;  /* hot by rule, but the budget is spent */
+	enum no_idle no_idle; /* hot, but polled often instead */
+	struct host *server;  /* NULL until the facts have come */
 
 	/* work */
 	struct schedule schedule;
@@ -52,6 +58,9 @@ struct account {
 	unsigned refusals;     /* logins in a row */
 	struct logins logins;
 	int64_t not_before_mono;     /* no provider call until then */
+	int64_t narrow_until_mono;   /* one connection at a time */
+	int64_t silent_until_mono;   /* IDLE is of no use */
+	struct behind behind;	     /* what polls saw of INBOX */
 	int64_t hot_not_before_mono; /* no hot child */
 	enum err_kind last_error_kind;
 	char last_error[MSG_TEXT_SIZE];
@@ -62,9 +71,12 @@ struct account {
 struct accounts {
 	struct master *m;
 	struct idmap map;
+	struct hosts *hosts;
 	struct event *run;	/* something is due */
 	struct event *evaluate; /* tiers, each tier_interval */
 	bool is_budget_stale;
+	uint64_t listing; /* number of the reconcile under way */
+	int64_t listing_since_mono;
 	unsigned stillborn;	  /* pool children in a row without a pass */
 	int64_t no_fork_until_mono; /* because of them */
 };
@@ -75,14 +87,18 @@ struct account *account_find(const struct accounts *accounts,
     const struct uuid *id);
 size_t accounts_count(const struct accounts *accounts);
 size_t accounts_of_tier(const struct accounts *accounts, enum tier tier);
+/* All of them, to be freed: for those who change the table meanwhile. */
+struct account **accounts_list(const struct accounts *accounts, size_t *n_r);
+/* State or tier has changed: they stand before each of its log lines. */
+void account_set_log(struct account *account);
 
 /* From the keeper. */
 void account_won(struct accounts *accounts, const struct uuid *id,
     int64_t deadline_boot_msecs);
 void account_renewed(struct accounts *accounts, const struct uuid *id,
     int64_t deadline_boot_msecs);
-void account_lost(struct accounts *accounts, const struct uuid *id,
-    enum lease_end how);
+void accounts_lost(struct accounts *accounts, const struct uuid *ids,
+    size_t n, enum lease_end how);
 void accounts_shed(struct accounts *accounts, size_t n);
 
 /* From the clerk. */
@@ -95,16 +111,16 @@ void accounts_leave_all(struct accounts *accounts, const char *why);
 /* A child of a LEAVING account has ended: the last one lets go. */
 void account_leave_step(struct account *account, struct master *m);
 
-/* Tier: evaluates and acts on it. */
-void account_evaluate(struct account *account, struct master *m);
-void account_pin(struct account *account, struct master *m, bool is_pinned,
-    enum tier pin);
-/* user.active (R-TIER-3) */
-void accounts_user_active(struct accounts *accounts,
-    const struct uuid *user_id);
 /* account.state_changed (R-LIFE-2) */
 void accounts_state_changed(struct accounts *accounts, const struct uuid *id,
     const char *state, const char *reason);
+
+/* Reconcile lists the live accounts: one that is ours and not among them has
+ * left without our hearing of it (R-LIFE-3). */
+void accounts_listing_begins(struct accounts *accounts);
+void accounts_listed(struct accounts *accounts, const struct uuid *ids,
+    size_t n);
+void accounts_listing_ends(struct accounts *accounts);
 
 /* An operator wants a full poll now. */
 void account_poll_now(struct account *account, struct master *m);

@@ -19,6 +19,7 @@
 #include "master/control.h"
 #include "master/dispatch.h"
 #include "master/grants.h"
+#include "master/tiers.h"
 #include "master/works.h"
 
 #include <strings.h>
@@ -231,9 +232,9 @@ explain_idle(json_t *chain, const struct account *account, int64_t now)
 		    account->hot->activity);
 	else if (account->tier != TIER_HOT)
 		return;
-	else if (account->has_no_idle)
-		say(chain, "idle      no room at %s (never the last fifth of "
-		    "per_host_conn_cap): polled often instead", account->host);
+	else if (account->no_idle != IDLE_ALLOWED)
+		say(chain, "idle      polled often instead, because %s",
+		    no_idle_reason(account->no_idle));
 	else
 		say(chain, "idle      no connection yet, next try %s",
 		    span_to(span, sizeof(span), account->hot_not_before_mono >

@@ -17,12 +17,12 @@
 #include "lease/loop.h"
 #include "master/accounts.h"
 #include "master/children.h"
-#include "master/grants.h"
+#include "master/hosts.h"
+#include "master/tiers.h"
 
 #include <bsd/string.h>
 
 #include <stdlib.h>
-#include <strings.h>
 
 /* At the latest, look again. */
 #define LOOK_MSECS 60000
@@ -30,8 +30,8 @@
 #define FORKS_A_TURN 10
 /* An idle pool child above pool_min is kept so long. */
 #define LINGER_MSECS 30000
-/* Room for IDLE at a full host is looked for so often. */
-#define NO_IDLE_MSECS 30000
+/* When no child could be made. */
+#define NO_CHILD_MSECS 30000
 
 struct due {
 	struct account *account;
@@ -45,6 +45,8 @@ struct turn {
 	unsigned forks;
 	struct due *due;
 	size_t n_due, cap_due;
+	struct account **hot; /* to get a hot child */
+	size_t n_hot, cap_hot;
 };
 
 static void
@@ -75,19 +77,6 @@ silence_msecs(const struct conf *conf, enum child_kind kind)
 
 /* --- hot children ------------------------------------------------------- */
 
-static size_t
-hot_at_host(const struct accounts *accounts, const char *host)
-{
-	struct account *account;
-	size_t at, n = 0;
-
-	for (at = 0; (account = idmap_next(&accounts->map, &at, NULL)) != NULL;)
-		if (account->hot != NULL &&
-		    strcasecmp(account->host, host) == 0)
-			n++;
-	return n;
-}
-
 static void
 start_hot(struct turn *turn, struct account *account)
 {
@@ -103,57 +92,93 @@ start_hot(struct turn *turn, struct account *account)
 	    account->deadline_boot_msecs, &task, &err);
 	if (child == NULL) {
 		log_error(&account->log, "%s", err.text);
-		account->hot_not_before_mono = turn->now + NO_IDLE_MSECS;
+		account->hot_not_before_mono = turn->now + NO_CHILD_MSECS;
+		look_at(turn, account->hot_not_before_mono);
 		return;
 	}
 	m->counters.child_starts++;
 	child->account = account;
 	child->account_id = account->id;
 	account->hot = child;
-	account->has_no_idle = false;
-	logins_note(&account->logins, turn->now);
+	host_begins(account->server, m->conf, turn->now);
 	log_debug(&account->log, "hot child started pid=%d", (int)child->pid);
 }
 
-static int64_t
-hot_may_start(const struct account *account)
+int64_t
+account_hot_next(const struct account *account)
 {
 	return account->hot_not_before_mono > account->not_before_mono ?
 	    account->hot_not_before_mono : account->not_before_mono;
 }
 
+/* Not all at once: 200 good-byes are a storm, too. */
+static void
+end_hot(struct turn *turn, struct account *account)
+{
+	int64_t ready = host_ready(account->server, turn->m->conf, turn->now);
+
+	if (account->no_idle != IDLE_ALLOWED) {
+		child_stop(account->hot, no_idle_name(account->no_idle));
+	} else if (ready > turn->now) {
+		look_at(turn, ready);
+	} else if (account->hot->state != CHILD_STOPPING) {
+		host_begins(account->server, turn->m->conf, turn->now);
+		child_stop(account->hot, "no longer hot");
+	}
+}
+
 static void
 place_hot(struct turn *turn, struct account *account)
 {
-	struct master *m = turn->m;
+	bool may = account->tier == TIER_HOT &&
+	    account->no_idle == IDLE_ALLOWED;
 
-	if (account->tier != TIER_HOT) {
-		if (account->hot != NULL)
-			child_stop(account->hot, "no longer hot");
+	if (account->hot != NULL) {
+		if (!may)
+			end_hot(turn, account);
 		return;
 	}
 	/* While the login is refused one attempt at a time is enough. */
-	if (account->hot != NULL || account->refusals > 0)
+	if (!may || account->refusals > 0)
 		return;
-	if (turn->now < hot_may_start(account)) {
-		look_at(turn, hot_may_start(account));
-		return;
-	}
-	if (turn->forks >= FORKS_A_TURN) {
-		look_at(turn, turn->now);
+	if (turn->now < account_hot_next(account)) {
+		look_at(turn, account_hot_next(account));
 		return;
 	}
-	if (hot_at_host(m->accounts, account->host) >=
-	    grants_idle_cap(m->conf, account->host)) {
-		if (!account->has_no_idle)
-			log_info(&account->log, "no room for IDLE at host=%s, "
-			    "polled often instead", account->host);
-		account->has_no_idle = true;
-		account->hot_not_before_mono = turn->now + NO_IDLE_MSECS;
-		look_at(turn, account->hot_not_before_mono);
-		return;
+	GROW(turn->hot, turn->n_hot, turn->cap_hot);
+	turn->hot[turn->n_hot++] = account;
+}
+
+/* Somebody is waiting before a screen: those first. */
+static int
+by_session(const void *va, const void *vb)
+{
+	const struct account *a = *(struct account *const *)va;
+	const struct account *b = *(struct account *const *)vb;
+
+	return (int)b->facts.has_session - (int)a->facts.has_session;
+}
+
+static void
+start_hots(struct turn *turn)
+{
+	struct account *account;
+	int64_t ready;
+	size_t i;
+
+	if (turn->n_hot > 1)
+		qsort(turn->hot, turn->n_hot, sizeof(struct account *),
+		    by_session);
+	for (i = 0; i < turn->n_hot; i++) {
+		account = turn->hot[i];
+		ready = host_ready(account->server, turn->m->conf, turn->now);
+		if (ready > turn->now)
+			look_at(turn, ready);
+		else if (turn->forks >= FORKS_A_TURN)
+			look_at(turn, turn->now);
+		else
+			start_hot(turn, account);
 	}
-	start_hot(turn, account);
 }
 
 /* --- polls -------------------------------------------------------------- */
@@ -209,7 +234,7 @@ start_pass(struct turn *turn, struct child *child, const struct due *due)
 	child->has_reported = false;
 	account->pool = child;
 	account->pool_scope = due->scope;
-	logins_note(&account->logins, turn->now);
+	host_begins(account->server, turn->m->conf, turn->now);
 	if (child_send(child, MSG_POLL_START, &start) == -1)
 		child_kill(child, "took no work");
 }
@@ -266,18 +291,27 @@ static void
 place_polls(struct turn *turn)
 {
 	struct child *child = next_free(children_first(turn->m->children));
+	size_t i, wanted = 0;
 	struct child *next;
-	size_t i;
+	int64_t ready;
 
 	if (turn->n_due > 1)
 		qsort(turn->due, turn->n_due, sizeof(*turn->due), by_time);
-	for (i = 0; i < turn->n_due && child != NULL; i++) {
-		next = next_free(child_next(child));
-		start_pass(turn, child, &turn->due[i]);
-		child = next;
+	for (i = 0; i < turn->n_due; i++) {
+		ready = host_ready(turn->due[i].account->server,
+		    turn->m->conf, turn->now);
+		if (ready > turn->now) {
+			look_at(turn, ready);
+		} else if (child == NULL) {
+			wanted++;
+		} else {
+			next = next_free(child_next(child));
+			start_pass(turn, child, &turn->due[i]);
+			child = next;
+		}
 	}
 	/* The rest is looked at when a child becomes ready. */
-	fork_pool(turn, turn->n_due - i);
+	fork_pool(turn, wanted);
 }
 
 /* Idle children above pool_min end after a while, old ones at once. */
@@ -300,62 +334,6 @@ trim_pool(struct turn *turn)
 	}
 }
 
-/* --- the hot budget ----------------------------------------------------- */
-
-static size_t
-hot_candidates(struct master *m, struct hot_candidate *candidates,
-    struct account **list)
-{
-	struct account *account;
-	size_t at, n = 0;
-	const char *rule;
-
-	for (at = 0; (account = idmap_next(&m->accounts->map, &at, NULL)) !=
-	    NULL;) {
-		if (account->state != ACCOUNT_OWNED ||
-		    policy_tier(m->conf, &account->facts, clock_wall_secs(),
-			&rule) != TIER_HOT)
-			continue;
-		list[n] = account;
-		candidates[n] = (struct hot_candidate){
-			.index = n,
-			.last_activity_secs =
-			    account->facts.last_mail_secs >
-				account->facts.last_active_secs ?
-			    account->facts.last_mail_secs :
-			    account->facts.last_active_secs,
-			.is_exempt = account->facts.has_session ||
-			    account->facts.is_pinned,
-		};
-		n++;
-	}
-	return n;
-}
-
-static void
-apply_budget(struct master *m)
-{
-	size_t i, n, within, all = accounts_count(m->accounts) + 1;
-	struct hot_candidate *candidates = xcalloc(all, sizeof(*candidates));
-	struct account **list = xcalloc(all, sizeof(struct account *));
-	struct account *account;
-
-	m->accounts->is_budget_stale = false;
-	n = hot_candidates(m, candidates, list);
-	within = policy_budget(candidates, n,
-	    (size_t)m->conf->hot_budget_per_worker);
-	for (i = 0; i < n; i++) {
-		account = list[candidates[i].index];
-		if (account->is_over_budget == (i >= within))
-			continue;
-		account->is_over_budget = i >= within;
-		account_evaluate(account, m);
-	}
-	m->accounts->is_budget_stale = false; /* by our own changes */
-	free(candidates);
-	free(list);
-}
-
 /* --- the turn ----------------------------------------------------------- */
 
 void
@@ -372,7 +350,7 @@ dispatch_run(int fd, short what, void *arg)
 		return;
 	turn.next = turn.now + LOOK_MSECS;
 	if (m->accounts->is_budget_stale)
-		apply_budget(m);
+		tiers_share_out(m);
 	for (at = 0; (account = idmap_next(&m->accounts->map, &at, NULL)) !=
 	    NULL;) {
 		if (account->state != ACCOUNT_OWNED)
@@ -380,8 +358,10 @@ dispatch_run(int fd, short what, void *arg)
 		place_hot(&turn, account);
 		note_due(&turn, account);
 	}
+	start_hots(&turn);
 	place_polls(&turn);
 	trim_pool(&turn);
+	free(turn.hot);
 	free(turn.due);
 	event_in_msecs(m->accounts->run, turn.next - turn.now);
 }

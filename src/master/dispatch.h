@@ -18,6 +18,8 @@ void dispatch_soon(struct master *m);
 /* The timer's callback; arg is the master. */
 void dispatch_run(int fd, short what, void *arg);
 
+/* When its hot child may be started (mono). */
+int64_t account_hot_next(const struct account *account);
 bool account_is_idling(const struct account *account);
 /* Longest silence of a hot or pool child at work. */
 int64_t silence_msecs(const struct conf *conf, enum child_kind kind);

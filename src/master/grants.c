@@ -10,6 +10,7 @@
 
 #include "base/xmem.h"
 #include "lease/idmap.h"
+#include "master/policy.h"
 
 #include <bsd/string.h>
 #include <bsd/sys/queue.h>
@@ -61,9 +62,7 @@ struct grants {
 size_t
 grants_idle_cap(const struct conf *conf, const char *host)
 {
-	size_t cap = (size_t)conf_host_cap(conf, host);
-
-	return cap - (cap + 4) / 5; /* never the last fifth */
+	return policy_idle_share((size_t)conf_host_cap(conf, host));
 }
 
 static size_t

@@ -30,6 +30,7 @@
 #include "master/relay.h"
 #include "master/state.h"
 #include "master/works.h"
+#include "proc/spawn.h"
 
 #include <jansson.h>
 
@@ -43,11 +44,13 @@
 /* The clerk's merges and purges may take so long. */
 #define UPKEEP_MSECS 900000
 
+/* A jobs worker hears the first only. */
 static const char *const channels[] = {
 	"events:account.state_changed",
 	"events:user.active",
 	"sync:released",
 };
+#define JOBS_CHANNELS 1
 
 unsigned
 master_slots(const struct conf *conf)
@@ -116,11 +119,11 @@ on_renewed(void *arg, const struct uuid *id, int64_t deadline)
 }
 
 static void
-on_lost(void *arg, const struct uuid *id, enum lease_end how)
+on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
 {
 	struct master *m = arg;
 
-	account_lost(m->accounts, id, how);
+	accounts_lost(m->accounts, ids, n, how);
 }
 
 static void
@@ -148,6 +151,8 @@ on_reconciled(struct master *m, const struct uuid *about,
 	(void)about;
 	(void)text;
 	keeper_live_end(m->keeper, outcome == ERR_NONE);
+	if (outcome == ERR_NONE)
+		accounts_listing_ends(m->accounts);
 }
 
 static void
@@ -156,6 +161,7 @@ on_reconcile(void *arg)
 	struct master *m = arg;
 	struct msg_empty empty = { 0 };
 
+	accounts_listing_begins(m->accounts);
 	clerk_ask(m->clerk, MSG_RECONCILE, &empty, sizeof(empty), NULL,
 	    on_reconciled);
 }
@@ -217,6 +223,7 @@ master_tell_log_level(struct master *m, enum log_level level, int subsystem)
 		.subsystem = subsystem };
 	struct child *child, *next;
 
+	spawn_renew();
 	for (child = children_first(m->children); child != NULL;
 	    child = next) {
 		next = child_next(child);
@@ -244,6 +251,7 @@ master_reload(struct master *m, struct json_t *reply, struct err *err)
 	    ", these need a restart: " : "", restart);
 	if (reply != NULL && restart[0] != '\0')
 		json_object_set_new(reply, "restart", json_string(restart));
+	spawn_renew();
 	/* New settings reach children by fork.  Hot ones keep theirs until
 	 * their connection ends: a reload should not reconnect everybody. */
 	for (child = children_first(m->children); child != NULL;
@@ -347,6 +355,7 @@ on_usr1(evutil_socket_t sig, short what, void *arg)
 	(void)what;
 	(void)arg;
 	log_reopen();
+	spawn_renew();
 	log_info(NULL, "log opened again");
 }
 
@@ -439,6 +448,9 @@ begin_jobs(struct master *m)
 	    .worker_id = m->worker_id, .role = "jobs",
 	    .describe = master_describe, .arg = m });
 	m->works = works_new(m);
+	m->redis_events = connect_redis(m, "events", false);
+	redis_subscribe(m->redis_events, channels, JOBS_CHANNELS, relay_event,
+	    m);
 }
 
 static void

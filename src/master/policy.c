@@ -104,12 +104,68 @@ policy_budget(struct hot_candidate *candidates, size_t n, size_t budget)
 	return within;
 }
 
+size_t
+policy_idle_share(size_t cap)
+{
+	return cap - (cap + 4) / 5;
+}
+
+static int
+by_claim_to_a_place(const void *va, const void *vb)
+{
+	const struct hot_candidate *a = va, *b = vb;
+
+	if (a->is_exempt != b->is_exempt)
+		return a->is_exempt ? -1 : 1;
+	if (a->has_place != b->has_place)
+		return a->has_place ? -1 : 1;
+	return by_claim_to_be_hot(va, vb);
+}
+
+size_t
+policy_places(struct hot_candidate *candidates, size_t n, size_t places)
+{
+	qsort(candidates, n, sizeof(*candidates), by_claim_to_a_place);
+	return places < n ? places : n;
+}
+
+static const char *const no_idle_names[NO_IDLE_COUNT] = {
+#define X(symbol, name, reason) [symbol] = name,
+	NO_IDLES(X)
+#undef X
+};
+
+static const char *const no_idle_reasons[NO_IDLE_COUNT] = {
+#define X(symbol, name, reason) [symbol] = reason,
+	NO_IDLES(X)
+#undef X
+};
+
+const char *
+no_idle_name(enum no_idle why)
+{
+	return no_idle_names[why];
+}
+
+const char *
+no_idle_reason(enum no_idle why)
+{
+	return no_idle_reasons[why];
+}
+
 /* --- schedule ----------------------------------------------------------- */
 
 static int64_t
 random_point(int64_t interval, uint32_t random)
 {
 	return interval > 0 ? (int64_t)(random % (uint64_t)interval) : 0;
+}
+
+void
+policy_again(struct schedule *schedule, int64_t when)
+{
+	if (schedule->near > when)
+		schedule->near = when;
 }
 
 int64_t
@@ -163,7 +219,7 @@ policy_due(const struct schedule *schedule, bool is_idling, int64_t now)
 	if (schedule->full != 0 && schedule->full <= now)
 		return SCOPE_ALL;
 	if (schedule->near <= now)
-		scope |= is_idling ? SCOPE_SPECIAL :
+		scope |= is_idling ? SCOPE_SPECIAL | SCOPE_PEEK :
 		    SCOPE_INBOX | SCOPE_SPECIAL;
 	if (schedule->far <= now)
 		scope |= SCOPE_OTHER | SCOPE_LIST;
@@ -228,6 +284,62 @@ policy_pause(const struct conf *conf, enum err_kind kind, unsigned failures,
 	if (pause < retry_after_secs * 1000)
 		pause = retry_after_secs * 1000;
 	return pause;
+}
+
+/* Multiples of backoff_max: the time within which all that is temporary has
+ * been tried again. */
+int64_t
+policy_narrow_msecs(const struct conf *conf)
+{
+	return conf->backoff_max * 1000 * 3;
+}
+
+int64_t
+policy_slowed_msecs(const struct conf *conf)
+{
+	return conf->backoff_max * 1000;
+}
+
+int64_t
+policy_silent_msecs(const struct conf *conf)
+{
+	return conf->backoff_max * 1000 * 6;
+}
+
+int64_t
+policy_grace_msecs(const struct conf *conf)
+{
+	int64_t grace = conf->poll_warm * 1000 / 12;
+
+	return grace > 2000 ? grace : 2000;
+}
+
+enum behind_verdict
+behind_step(struct behind *b, bool is_behind, int64_t generation,
+    uint64_t mark, int64_t now, int64_t grace_msecs)
+{
+	if (!is_behind || mark == b->futile) {
+		b->since = 0;
+		return BEHIND_NO;
+	}
+	if (b->since == 0 || b->generation != generation) {
+		/* Replaced for this very state, and it is still so. */
+		if (b->times > 0 && b->mark == mark &&
+		    b->generation == generation) {
+			b->futile = mark;
+			b->times--;
+			return BEHIND_NO;
+		}
+		b->since = now;
+		b->generation = generation;
+		b->mark = mark;
+		return BEHIND_WAIT;
+	}
+	if (now - b->since < grace_msecs)
+		return BEHIND_WAIT;
+	b->since = 0;
+	b->times++;
+	return BEHIND_SILENT;
 }
 
 void

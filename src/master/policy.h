@@ -42,10 +42,40 @@ struct hot_candidate {
 	size_t index; /* the caller's */
 	int64_t last_activity_secs;
 	bool is_exempt; /* session or pin: never degraded (R-TIER-5) */
+	bool has_place; /* idles already */
 };
 /* Sorts so that those within the budget come first; returns how many. */
 size_t policy_budget(struct hot_candidate *candidates, size_t n,
     size_t budget);
+
+/* IDLE connections among `cap` to a host: never the last fifth (R-CONN-2). */
+size_t policy_idle_share(size_t cap);
+/* The same for places at one host: sessions before all others, who idles
+ * already before who would have to push another out. */
+size_t policy_places(struct hot_candidate *candidates, size_t n,
+    size_t places);
+
+/* symbol, name in status, for people: why a hot account does not idle */
+#define NO_IDLES(X)                                                         \
+	X(IDLE_ALLOWED, "", "")                                             \
+	X(NO_IDLE_HOST_FULL, "host_full",                                   \
+	    "the last fifth of the connections to its host is for polls")   \
+	X(NO_IDLE_HOST_LIMIT, "host_limit",                                 \
+	    "its host told several accounts that there are too many "       \
+	    "connections")                                                  \
+	X(NO_IDLE_ACCOUNT_LIMIT, "account_limit",                           \
+	    "the server told this account that it has too many connections")\
+	X(NO_IDLE_SILENT, "silent",                                         \
+	    "the server had news again and again that it did not tell in "  \
+	    "IDLE")
+enum no_idle {
+#define X(symbol, name, reason) symbol,
+	NO_IDLES(X)
+#undef X
+	    NO_IDLE_COUNT
+};
+const char *no_idle_name(enum no_idle why);
+const char *no_idle_reason(enum no_idle why);
 
 /*
  * When an account is polled next (mono msecs).  near: INBOX and the special
@@ -55,6 +85,8 @@ size_t policy_budget(struct hot_candidate *candidates, size_t n,
 struct schedule {
 	int64_t near, far, full;
 };
+/* The near poll comes by then. */
+void policy_again(struct schedule *schedule, int64_t when);
 /* How often the near poll comes. */
 int64_t policy_near_msecs(const struct conf *conf, enum tier tier,
     bool is_idling);
@@ -78,7 +110,29 @@ void policy_passed(const struct conf *conf, enum tier tier, bool is_idling,
 int64_t policy_pause(const struct conf *conf, enum err_kind kind,
     unsigned failures, int64_t retry_after_secs, uint32_t random);
 
-/* The last two logins, kept while the server refuses them. */
+/* After "too many connections": how long the account makes do with one. */
+int64_t policy_narrow_msecs(const struct conf *conf);
+/* After a pass that went well though the server slows us down. */
+int64_t policy_slowed_msecs(const struct conf *conf);
+/* How long IDLE is not tried where it is of no use. */
+int64_t policy_silent_msecs(const struct conf *conf);
+/* How long a hot child may be behind the server. */
+int64_t policy_grace_msecs(const struct conf *conf);
+
+/* What polls saw of INBOX while a hot child was idling on it. */
+#define SILENT_MAX 3 /* times; then IDLE is given up for a while */
+struct behind {
+	int64_t since; /* mono; 0: it was not behind */
+	int64_t generation; /* of the copy */
+	uint64_t mark;	    /* of the server */
+	uint64_t futile;    /* replacing the child did not help: a mark */
+	unsigned times;	    /* replaced since IDLE last told something */
+};
+enum behind_verdict { BEHIND_NO, BEHIND_WAIT, BEHIND_SILENT };
+enum behind_verdict behind_step(struct behind *behind, bool is_behind,
+    int64_t generation, uint64_t mark, int64_t now, int64_t grace_msecs);
+
+/* The last two refused logins. */
 #define LOGIN_WINDOW_MSECS 120000
 struct logins {
 	int64_t at[2]; /* mono; 0: none */

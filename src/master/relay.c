@@ -19,6 +19,7 @@
 #include "master/clerk.h"
 #include "master/dispatch.h"
 #include "master/grants.h"
+#include "master/tiers.h"
 #include "master/verdict.h"
 #include "master/works.h"
 #include "proc/vault.h"
@@ -115,15 +116,18 @@ on_unseal(struct master *m, struct child *child,
 static void
 hear_event(struct master *m, const struct msg_event *event)
 {
-	if (m->accounts == NULL)
-		return;
-	if (event->event == EVENT_USER_ACTIVE &&
+	bool is_state = event->event == EVENT_ACCOUNT_STATE &&
+	    !uuid_is_null(&event->account_id);
+
+	if (m->accounts != NULL && event->event == EVENT_USER_ACTIVE &&
 	    !uuid_is_null(&event->user_id))
 		accounts_user_active(m->accounts, &event->user_id);
-	if (event->event == EVENT_ACCOUNT_STATE &&
-	    !uuid_is_null(&event->account_id))
+	if (m->accounts != NULL && is_state)
 		accounts_state_changed(m->accounts, &event->account_id,
 		    event->name, event->reason);
+	if (m->works != NULL && is_state)
+		works_state_changed(m->works, &event->account_id,
+		    event->name);
 }
 
 static void
@@ -137,6 +141,10 @@ on_event(struct master *m, struct child *child, const struct msg_event *event)
 		return;
 	}
 	m->counters.events++;
+	/* An event may be lost; the set is looked at by every claimer. */
+	if (event->event == EVENT_ACCOUNT_STATE && m->keeper == NULL)
+		hints_set_live(m->redis, &event->account_id,
+		    strcmp(event->name, "live") == 0);
 	hints_publish(m->redis, event);
 	hear_event(m, event);
 }
@@ -148,7 +156,7 @@ relay_event(void *arg, const char *text, size_t len)
 	struct msg_event event;
 	struct err err = ERR_INIT;
 
-	if (len == strlen(KEEPER_RELEASED) &&
+	if (m->keeper != NULL && len == strlen(KEEPER_RELEASED) &&
 	    memcmp(text, KEEPER_RELEASED, len) == 0)
 		keeper_claim_soon(m->keeper);
 	else if (event_parse(text, len, &event, &err) == -1)
@@ -218,8 +226,10 @@ static void
 on_live_ids(struct master *m, struct child *child, const struct msg_ids *ids)
 {
 	(void)child;
-	if (m->keeper != NULL)
-		keeper_live_ids(m->keeper, ids->ids, ids->n);
+	if (m->keeper == NULL)
+		return;
+	keeper_live_ids(m->keeper, ids->ids, ids->n);
+	accounts_listed(m->accounts, ids->ids, ids->n);
 }
 
 static void

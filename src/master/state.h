@@ -40,7 +40,9 @@ struct works;
 	X(jobs_failed, "jobs that failed")                            \
 	X(events, "events published")                                 \
 	X(child_starts, "children started")                           \
-	X(child_deaths, "children that died of a signal or a bug")
+	X(child_deaths, "children that died of a signal or a bug")    \
+	X(idle_silent, "hot children replaced because their server "  \
+	    "had news that it did not tell")
 
 struct counters {
 #define X(name, help) uint64_t name;
@@ -62,9 +64,9 @@ struct master {
 	struct control *control;
 	struct counters counters;
 	bool is_postgres_up;
+	struct redis *redis_events;
 
 	/* sync */
-	struct redis *redis_events;
 	struct keeper *keeper;
 	struct accounts *accounts;
 

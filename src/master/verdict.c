@@ -16,6 +16,9 @@
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/dispatch.h"
+#include "master/grants.h"
+#include "master/hosts.h"
+#include "master/tiers.h"
 
 #include <bsd/string.h>
 
@@ -27,40 +30,79 @@
 
 /* --- failures ----------------------------------------------------------- */
 
+/* When anything may be tried again; all that has a say in it. */
+static int64_t
+next_try(const struct account *account, const struct master *m,
+    enum err_kind kind, int64_t retry_after_secs, int64_t now)
+{
+	unsigned failures = kind == ERR_AUTH ? account->refusals :
+	    account->failures;
+	int64_t next = now + policy_pause(m->conf, kind, failures,
+	    retry_after_secs, arc4random());
+
+	if (next < account->not_before_mono)
+		next = account->not_before_mono;
+	if (kind == ERR_AUTH && next < logins_next(&account->logins))
+		next = logins_next(&account->logins);
+	return next;
+}
+
 static void
-account_failed(struct account *account, struct master *m, enum err_kind kind,
+note_failure(struct account *account, struct master *m, enum err_kind kind,
     int64_t retry_after_secs, const char *text)
 {
-	int64_t now = clock_mono_msecs(), pause;
-	unsigned failures;
-	bool is_news = kind != account->last_error_kind ||
-	    account->failures == 0;
+	int64_t now = clock_mono_msecs();
 
 	account->failures++;
-	if (kind == ERR_AUTH)
+	if (kind == ERR_AUTH) {
 		account->refusals++;
-	failures = kind == ERR_AUTH ? account->refusals : account->failures;
-	pause = policy_pause(m->conf, kind, failures, retry_after_secs,
-	    arc4random());
-	if (account->not_before_mono < now + pause)
-		account->not_before_mono = now + pause;
-	if (kind == ERR_AUTH &&
-	    account->not_before_mono < logins_next(&account->logins))
-		account->not_before_mono = logins_next(&account->logins);
-	pause = account->not_before_mono - now;
+		logins_note(&account->logins, now);
+	}
+	account->not_before_mono = next_try(account, m, kind,
+	    retry_after_secs, now);
 	account->last_error_kind = kind;
 	account->last_error_secs = clock_wall_secs();
 	text_clean_line(account->last_error, sizeof(account->last_error), text,
 	    strlen(text));
 	m->counters.errors++;
+}
+
+static void
+account_failed(struct account *account, struct master *m, enum err_kind kind,
+    int64_t retry_after_secs, const char *text)
+{
+	bool is_news = kind != account->last_error_kind ||
+	    account->failures == 0;
+	long long pause;
+
+	note_failure(account, m, kind, retry_after_secs, text);
+	pause = (account->not_before_mono - clock_mono_msecs() + 999) / 1000;
 	if (is_news)
 		log_warn(&account->log, "pass failed (%s), next in %lld s: %s",
-		    err_kind_name(kind), (long long)pause / 1000,
-		    account->last_error);
+		    err_kind_name(kind), pause, account->last_error);
 	else
 		log_debug(&account->log, "pass failed (%s) again, next in "
-		    "%lld s: %s", err_kind_name(kind), (long long)pause / 1000,
+		    "%lld s: %s", err_kind_name(kind), pause,
 		    account->last_error);
+}
+
+/* What a provider asks for is remembered for the account and for its host
+ * (R-CONN-3); how long the account waits is in not_before_mono. */
+static void
+note_complaint(struct account *account, struct master *m, bool is_limit)
+{
+	int64_t now = clock_mono_msecs();
+
+	if (is_limit) {
+		account->narrow_until_mono = now +
+		    policy_narrow_msecs(m->conf);
+		log_warn(&account->log, "too many connections for the "
+		    "server: one at a time for %lld s",
+		    (long long)policy_narrow_msecs(m->conf) / 1000);
+	}
+	host_complains(account->server, m->conf, &account->id, is_limit,
+	    grants_host_in_use(m->grants, account->host), now);
+	m->accounts->is_budget_stale = true;
 }
 
 static void
@@ -75,6 +117,11 @@ account_went_well(struct account *account, struct master *m,
 	account->last_error_kind = ERR_NONE;
 	account->last_error[0] = '\0';
 	account->not_before_mono = 0;
+	if (done->is_slowed) {
+		note_complaint(account, m, false);
+		account->not_before_mono = clock_mono_msecs() +
+		    policy_slowed_msecs(m->conf);
+	}
 	account->last_pass_secs = clock_wall_secs();
 	account->passes++;
 	m->counters.polls++;
@@ -122,10 +169,52 @@ judge(struct master *m, struct account *account,
 		    m->conf->claim_interval * 1000);
 		break;
 	default:
+		if (done->outcome == ERR_THROTTLED)
+			note_complaint(account, m, done->is_limit);
 		account_failed(account, m, done->outcome,
 		    done->retry_after_secs, done->text);
 		break;
 	}
+}
+
+/*
+ * A poll has looked at INBOX, which the hot child follows.  That the copy is
+ * behind may be a matter of seconds; that it is behind at the same place after
+ * a while means that IDLE has died silently, or that the server tells nothing
+ * in it.  Then the child is replaced; the new one catches up first.  A server
+ * whose STATUS never agrees with its SELECT is left alone.
+ */
+static void
+judge_peek(struct master *m, struct account *account,
+    const struct msg_pass_done *done)
+{
+	struct behind *behind = &account->behind;
+	int64_t now = clock_mono_msecs();
+
+	switch (behind_step(behind, done->peek == PEEK_DIFFERS &&
+	    account_is_idling(account), done->inbox_generation,
+	    done->inbox_mark, now, policy_grace_msecs(m->conf))) {
+	case BEHIND_NO:
+		return;
+	case BEHIND_WAIT:
+		policy_again(&account->schedule, behind->since +
+		    policy_grace_msecs(m->conf));
+		return;
+	case BEHIND_SILENT:
+		break;
+	}
+	m->counters.idle_silent++;
+	log_warn(&account->log, "INBOX has changed and IDLE did not tell: "
+	    "hot child replaced pid=%d idle_secs=%lld",
+	    (int)account->hot->pid, (long long)(now -
+		account->hot->idling_since_mono) / 1000);
+	if (behind->times >= SILENT_MAX) {
+		behind->times = 0;
+		account->silent_until_mono = now +
+		    policy_silent_msecs(m->conf);
+		m->accounts->is_budget_stale = true;
+	}
+	child_stop(account->hot, "silent");
 }
 
 void
@@ -133,6 +222,11 @@ verdict_pass(struct master *m, struct child *child, struct account *account,
     const struct msg_pass_done *done)
 {
 	child->has_reported = done->outcome != ERR_NONE;
+	/* It was told, after it had idled: IDLE works. */
+	if (child->kind == KIND_HOT && child->idling_since_mono != 0 &&
+	    done->messages_new + done->messages_updated +
+	    done->messages_deleted > 0)
+		account->behind.times = 0;
 	if (child->kind == KIND_POOL) {
 		unsigned scope = account->pool_scope;
 
@@ -148,10 +242,13 @@ verdict_pass(struct master *m, struct child *child, struct account *account,
 			    clock_mono_msecs(), arc4random(),
 			    &account->schedule);
 	}
-	if (account->state == ACCOUNT_OWNED)
-		judge(m, account, done);
-	else
+	if (account->state != ACCOUNT_OWNED) {
 		account_leave_step(account, m);
+	} else {
+		if (done->outcome == ERR_NONE && done->peek != PEEK_NONE)
+			judge_peek(m, account, done);
+		judge(m, account, done);
+	}
 	dispatch_soon(m);
 }
 

@@ -451,6 +451,25 @@ on_trim(evutil_socket_t fd, short what, void *arg)
 	works_run(works);
 }
 
+/*
+ * Its jobs end in the middle: the child gives its job back, and whoever takes
+ * it again finds that there is nothing to do.
+ */
+void
+works_state_changed(struct works *works, const struct uuid *account_id,
+    const char *state)
+{
+	struct child *child;
+
+	if (strcmp(state, "disabled") != 0 && strcmp(state, "deleted") != 0)
+		return;
+	for (child = children_first(works->m->children); child != NULL;
+	    child = child_next(child))
+		if (child->kind == KIND_JOB && child->work != NULL &&
+		    uuid_is_equal(&child->account_id, account_id))
+			child_stop(child, "its account is to be left alone");
+}
+
 /* --- life --------------------------------------------------------------- */
 
 void

@@ -25,6 +25,9 @@ void works_due(struct works *works, const struct msg_due_jobs *due);
 void works_done(struct works *works, struct child *child,
     const struct msg_job_done *done);
 void works_child_ended(struct works *works, struct child *child);
+/* account.state_changed: an account that is to be left alone (R-LIFE-2). */
+void works_state_changed(struct works *works, const struct uuid *account_id,
+    const char *state);
 /* Settings changed. */
 void works_reload(struct works *works);
 /* Takes no more; children end after their job or stop_timeout. */

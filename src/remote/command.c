@@ -332,16 +332,13 @@ reply_check(struct remote *r, const struct reply *reply, const char *what,
     struct err *err)
 {
 	struct err busy = ERR_INIT;
-	uint32_t wait;
 
-	if (reply->status == REPLY_OK)
+	if (reply->status == REPLY_OK) {
+		r->is_slowed |= words_slow_down(reply->text);
 		return 0;
-	if (words_ask_to_wait(reply->text, &wait)) {
-		err_set(&busy, ERR_THROTTLED, "%s: %s: %s", r->host, what,
-		    reply->text);
-		busy.retry_after_secs = wait;
-		return session_die(r, &busy, err);
 	}
+	if (words_ask_to_wait(reply->text, r->host, what, &busy))
+		return session_die(r, &busy, err);
 	return err_set(err, ERR_SERVER, "%s: %s: %s %s", r->host, what,
 	    reply->status == REPLY_NO ? "NO" : "BAD", reply->text);
 }

@@ -94,6 +94,7 @@ int64_t remote_idle_limit_msecs(const struct remote *r);
 /* Round trips and bytes so far, for benchmarks and logs. */
 struct remote_stats {
 	uint64_t round_trips, bytes_in, bytes_out;
+	bool is_slowed; /* "OK ... [THROTTLED]" was said */
 };
 void remote_stats(const struct remote *r, struct remote_stats *stats_r);
 

@@ -392,4 +392,5 @@ remote_stats(const struct remote *r, struct remote_stats *stats_r)
 	stats_r->round_trips = c->round_trips;
 	stats_r->bytes_in = c->bytes_in;
 	stats_r->bytes_out = c->bytes_out;
+	stats_r->is_slowed = r->is_slowed;
 }

@@ -40,6 +40,7 @@ struct remote {
 	bool has_retried_id;
 	bool is_status_plain; /* HIGHESTMODSEQ there is BAD */
 	bool is_selected;
+	bool is_slowed;	      /* "OK [THROTTLED]" */
 	bool is_exists_known; /* false after VANISHED: any EXISTS is news */
 
 	/* Of the command whose reply is being read; NULL: not wanted. */

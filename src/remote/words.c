@@ -14,29 +14,31 @@
 static const struct {
 	const char *words;
 	uint32_t wait_secs;
+	bool is_limit; /* of connections */
 } waits[] = {
 	/* Exchange Online: no licence, a limit, a wrong shared name (L008). */
 	{ "authenticated but not connected", 900 },
 	{ "bandwidth limit", 3600 },	       /* Gmail, per day */
 	{ "throttled", 300 },		       /* Exchange Online (L128) */
 	{ "suggested backoff", 300 },
-	{ "too many simultaneous", 120 },      /* Gmail (L125) */
-	{ "too many connections", 120 },
-	{ "too many concurrent", 120 },
+	{ "too many simultaneous", 120, true },      /* Gmail (L125) */
+	{ "too many connections", 120, true },
+	{ "too many concurrent", 120, true },
 	{ "too many login", 600 },
 	{ "too many request", 300 },
 	{ "too many failed", 900 },
 	{ "too many invalid", 300 },
-	{ "maximum number of connections", 120 }, /* Dovecot (L219) */
-	{ "connection limit", 120 },
-	{ "connections exceeded", 120 },
+	{ "maximum number of connections", 120, true }, /* Dovecot (L219) */
+	{ "connection limit", 120, true },
+	{ "connections exceeded", 120, true },
 	{ "rate limit", 300 },
 	{ "server unavailable", 60 },	       /* Exchange (L044) */
 	{ "temporarily unavailable", 60 },
-	{ "[limit]", 120 },
+	{ "[limit]", 120, true },
 };
 
-/* Codes and words that, at login, speak of the server and not of us. */
+/* Codes and words that, at login, speak of the server and not of our
+ * credentials. */
 static const struct {
 	const char *words;
 	uint32_t wait_secs;
@@ -90,26 +92,50 @@ stated_wait(const char *text, uint32_t *secs_r)
 }
 
 bool
-words_ask_to_wait(const char *text, uint32_t *retry_after_secs_r)
+words_ask_to_wait(const char *text, const char *host, const char *what,
+    struct err *err)
 {
+	uint32_t wait;
 	size_t i;
 
 	for (i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
 		if (strcasestr(text, waits[i].words) == NULL)
 			continue;
-		if (!stated_wait(text, retry_after_secs_r))
-			*retry_after_secs_r = waits[i].wait_secs;
+		if (!stated_wait(text, &wait))
+			wait = waits[i].wait_secs;
+		err_set(err, ERR_THROTTLED, "%s %s: %s", host, what, text);
+		err->retry_after_secs = wait;
+		err->is_limit = waits[i].is_limit;
 		return true;
 	}
 	return false;
 }
 
-static void
-set_throttled(struct err *err, const char *host, const char *what,
-    const char *text, uint32_t wait_secs)
+bool
+words_slow_down(const char *text)
 {
-	err_set(err, ERR_THROTTLED, "%s %s: %s", host, what, text);
-	err->retry_after_secs = wait_secs;
+	return strcasestr(text, "[throttled]") != NULL;
+}
+
+static bool
+cannot_log_in_now(const char *text, const char *host, struct err *err)
+{
+	uint32_t wait;
+	size_t i;
+
+	if (strcasestr(text, "[authenticationfailed]") != NULL)
+		return false;
+	for (i = 0; i < sizeof(login_waits) / sizeof(login_waits[0]); i++) {
+		if (strcasestr(text, login_waits[i].words) == NULL)
+			continue;
+		if (!stated_wait(text, &wait))
+			wait = login_waits[i].wait_secs;
+		err_set(err, ERR_THROTTLED, "%s cannot log in now: %s", host,
+		    text);
+		err->retry_after_secs = wait;
+		return true;
+	}
+	return false;
 }
 
 void
@@ -118,24 +144,15 @@ words_for_login(const char *text, bool is_bad, const char *host,
 {
 	static const char *const credentials[] = { "authenticat", "login",
 		"password", "credential", "user" };
-	uint32_t wait;
 	size_t i;
 
-	if (words_ask_to_wait(text, &wait)) {
-		set_throttled(err, host, "lets nobody in now", text, wait);
+	if (words_ask_to_wait(text, host, "lets nobody in now", err) ||
+	    cannot_log_in_now(text, host, err))
 		return;
-	}
-	if (strcasestr(text, "[authenticationfailed]") == NULL) {
-		for (i = 0; i < sizeof(login_waits) / sizeof(login_waits[0]);
-		    i++) {
-			if (strcasestr(text, login_waits[i].words) == NULL)
-				continue;
-			if (!stated_wait(text, &wait))
-				wait = login_waits[i].wait_secs;
-			set_throttled(err, host, "cannot log in now", text,
-			    wait);
-			return;
-		}
+	/* A full mailbox that is shut: nobody's password is wrong. */
+	if (strcasestr(text, "[overquota]") != NULL) {
+		err_set(err, ERR_SERVER, "%s lets nobody in: %s", host, text);
+		return;
 	}
 	for (i = 0; is_bad && i < sizeof(credentials) / sizeof(credentials[0]);
 	    i++)
@@ -151,11 +168,7 @@ words_for_login(const char *text, bool is_bad, const char *host,
 void
 words_for_bye(const char *text, const char *host, struct err *err)
 {
-	uint32_t wait;
-
-	if (words_ask_to_wait(text, &wait))
-		set_throttled(err, host, "ended the session", text, wait);
-	else
+	if (!words_ask_to_wait(text, host, "ended the session", err))
 		err_set(err, ERR_NETWORK, "%s ended the session: %s", host,
 		    text[0] != '\0' ? text : "BYE");
 }
@@ -163,11 +176,7 @@ words_for_bye(const char *text, const char *host, struct err *err)
 void
 words_for_stray(const char *text, const char *host, struct err *err)
 {
-	uint32_t wait;
-
-	if (words_ask_to_wait(text, &wait))
-		set_throttled(err, host, "says", text, wait);
-	else
+	if (!words_ask_to_wait(text, host, "says", err))
 		err_set(err, ERR_PROTOCOL, "%s sent a line that is no reply: "
 		    "%.80s", host, text);
 }

@@ -12,10 +12,14 @@
 #include <stdbool.h>
 
 /*
- * Is this a request to come back later?  Sets how long: what the text asks
- * for, else what the kind of trouble suggests.
+ * Is this a request to come back later?  Then `err` is ERR_THROTTLED with how
+ * long: what the text asks for, else what the kind of trouble suggests; and
+ * with is_limit when the server counts connections.
  */
-bool words_ask_to_wait(const char *text, uint32_t *retry_after_secs_r);
+bool words_ask_to_wait(const char *text, const char *host, const char *what,
+    struct err *err);
+/* Said with a tagged OK: the command was done, but more slowly. */
+bool words_slow_down(const char *text);
 
 /* A refused login (R-LIFE-6): ERR_AUTH only when the server speaks of the
  * credentials. */

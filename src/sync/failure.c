@@ -13,6 +13,8 @@
 #include "base/clock.h"
 
 #define AUTH_PAUSE_MAX_SECS (6 * 3600)
+/* From the second refusal on: never more than 2 logins in this time. */
+#define LOGIN_WINDOW_SECS 120
 #define THROTTLE_PAUSE_SECS 300
 #define THROTTLE_PAUSE_MAX_SECS 3600
 
@@ -25,8 +27,10 @@ pause_after(const struct session *s, const struct err *failure)
 	switch (failure->kind) {
 	case ERR_AUTH:
 		refusals = s->account == NULL ? 0 : s->account->auth_failures;
-		return backoff_msecs(refusals + 1, s->conf->auth_pause * 1000,
+		secs = backoff_msecs(refusals + 1, s->conf->auth_pause * 1000,
 		    AUTH_PAUSE_MAX_SECS * 1000, UINT32_MAX / 2) / 1000;
+		return refusals > 0 && secs < LOGIN_WINDOW_SECS ?
+		    LOGIN_WINDOW_SECS : secs;
 	case ERR_THROTTLED:
 		if (secs == 0)
 			secs = THROTTLE_PAUSE_SECS;
@@ -37,10 +41,12 @@ pause_after(const struct session *s, const struct err *failure)
 	}
 }
 
-/* Is it about the account, or about us? */
+/* Is it about the account, or about us?  Being too early is no news. */
 static bool
-is_worth_a_row(const struct err *failure)
+is_worth_a_row(const struct session *s, const struct err *failure)
 {
+	if (s->is_put_off)
+		return false;
 	switch (failure->kind) {
 	case ERR_FENCED:
 	case ERR_STOPPED:
@@ -61,7 +67,7 @@ sync_record_failure(struct session *s, const struct err *failure,
 
 	*condemned_r = false;
 	*retry_secs_r = pause_after(s, failure);
-	if (!is_worth_a_row(failure))
+	if (!is_worth_a_row(s, failure))
 		return 0;
 	if (session_db(s, err) == -1)
 		return -1;

@@ -10,12 +10,16 @@
  */
 #include "sync/session.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/xmem.h"
 
 #include <stdarg.h>
 #include <unistd.h>
 
+/* What clocks of two hosts, and rounding, may differ by. */
+#define CLOCK_SLACK_SECS 1
+#define WAIT_MAX_SECS 86400
 #define KIB ((size_t)1024)
 #define MIB ((uint64_t)1024 * 1024)
 
@@ -71,6 +75,7 @@ sync_totals_take(struct session *s, struct sync_totals *totals_r)
 		s->totals.round_trips += stats.round_trips -
 		    s->round_trips_before;
 		s->round_trips_before = stats.round_trips;
+		s->totals.is_slowed |= stats.is_slowed;
 	}
 	*totals_r = s->totals;
 	memset(&s->totals, 0, sizeof(s->totals));
@@ -255,12 +260,34 @@ open_remote(struct session *s, struct err *err)
 	return rv;
 }
 
+/*
+ * A refusal or the server's own words say when to come again; the row says it
+ * to all: hot and pool children, jobs, the next owner (R-LIFE-6, R-CONN-3).
+ */
+static int
+must_wait(struct session *s, struct err *err)
+{
+	const struct account *a = s->account;
+	int64_t wait = a->next_try_secs - clock_wall_secs();
+
+	if (wait <= CLOCK_SLACK_SECS)
+		return 0;
+	s->is_put_off = true;
+	if (wait > WAIT_MAX_SECS)
+		wait = WAIT_MAX_SECS;
+	err_set(err, ERR_TEMPORARY, "the next try is due in %lld s: %s",
+	    (long long)wait, a->last_error);
+	err->retry_after_secs = (uint32_t)wait;
+	return -1;
+}
+
 int
 session_connect(struct session *s, struct err *err)
 {
+	s->is_put_off = false;
 	if (s->remote != NULL)
 		return 0;
-	if (session_may_go_on(s, err) == -1)
+	if (session_may_go_on(s, err) == -1 || must_wait(s, err) == -1)
 		return -1;
 	if (s->hooks->want(s->hooks->arg, RESOURCE_ACCOUNT, "", 0,
 		&s->account_permit, err) == -1)
@@ -284,6 +311,7 @@ session_disconnect(struct session *s)
 		return;
 	remote_stats(s->remote, &stats);
 	s->totals.round_trips += stats.round_trips - s->round_trips_before;
+	s->totals.is_slowed |= stats.is_slowed;
 	remote_close(&s->remote);
 	s->selected_id = 0;
 	s->hooks->give_back(s->hooks->arg, s->account_permit);

@@ -41,6 +41,7 @@ struct session {
 	uint32_t account_permit, socket_permit;
 	int64_t selected_id; /* folder; 0: none */
 	uint64_t round_trips_before;
+	bool is_put_off; /* not connected because it is too early */
 
 	struct slot_note note; /* the step under way */
 	struct sync_totals totals;

@@ -149,15 +149,61 @@ has_lost(struct session *s, const struct folder *f, const struct view *view)
 	    view->uidnext != f->cursor.uidnext);
 }
 
+/* FNV-1a: tells one answer of the server from another. */
+static uint64_t
+mark_of(const struct view *view)
+{
+	const uint64_t said[] = { view->uidvalidity, view->uidnext,
+		view->messages, view->highestmodseq };
+	uint64_t mark = 14695981039346656037u;
+	size_t i;
+
+	for (i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+		mark = (mark ^ said[i]) * 1099511628211u;
+	return mark;
+}
+
+/* Has INBOX moved on from the copy?  What is not told says nothing. */
+static void
+peek(struct session *s, const struct folder *inbox, const struct view *view)
+{
+	const struct cursor *c = &inbox->cursor;
+	bool differs = view->messages != c->messages ||
+	    (view->uidnext != 0 && view->uidnext != c->uidnext) ||
+	    (view->uidvalidity != 0 && view->uidvalidity != c->uidvalidity) ||
+	    (view->highestmodseq != 0 && c->highestmodseq != 0 &&
+		plan_has_condstore(inbox, remote_caps(s->remote)) &&
+		view->highestmodseq != c->highestmodseq);
+
+	if (!view->is_known || c->uidvalidity == 0)
+		return;
+	s->totals.peek = differs ? PEEK_DIFFERS : PEEK_SAME;
+	s->totals.inbox_generation = inbox->generation;
+	s->totals.inbox_mark = mark_of(view);
+}
+
+/* In a pass that leaves INBOX to the hot child, this is the only look at it. */
+static bool
+is_news_or_peek(struct session *s, const struct folder *f,
+    const struct view *view)
+{
+	if (f->role != ROLE_INBOX || has_retry(s, f))
+		return is_news(s, f, view);
+	peek(s, f, view);
+	return false;
+}
+
 static int
 find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
 {
+	bool is_peek = (scope & SCOPE_PEEK) && !(scope & SCOPE_INBOX);
 	struct folder **chosen = ARENA_ARRAY(s->pass, struct folder *,
 	    s->n_folders + 1);
-	size_t n = choose_folders(s, scope, chosen);
+	size_t n = choose_folders(s, is_peek ? scope | SCOPE_INBOX : scope,
+	    chosen);
 
-	return sift(s, chosen, n, is_news, w->folders, &w->n, &w->n_well,
-	    err);
+	return sift(s, chosen, n, is_peek ? is_news_or_peek : is_news,
+	    w->folders, &w->n, &w->n_well, err);
 }
 
 /* 0: that folder's trouble, noted; -1: the pass's. */

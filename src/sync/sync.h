@@ -43,6 +43,11 @@ struct sync_totals {
 	int64_t last_mail_secs; /* newest mail stored; 0: none */
 	uint64_t round_trips;
 	bool has_more; /* a backfill goes on in the next pass */
+	bool is_slowed; /* the server says that it slows us down */
+	/* SCOPE_PEEK: INBOX as the server told it, the copy it differs from */
+	enum peek peek;
+	int64_t inbox_generation;
+	uint64_t inbox_mark;
 };
 
 struct session;

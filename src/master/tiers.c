@@ -1,0 +1,289 @@
+/*
+ * tiers.c - which tier each account of this worker is in, and who may idle.
+ *
+ * Runs in: master of the sync role.  Never blocks.
+ *
+ * policy.c says what follows from an account's own facts; here is what needs
+ * all accounts at once: the hot budget of the worker (R-TIER-5) and the places
+ * for IDLE at each host, of which the last fifth is kept for polls (R-CONN-2).
+ */
+#include "master/tiers.h"
+
+#include "base/clock.h"
+#include "base/xmem.h"
+#include "lease/hints.h"
+#include "lease/loop.h"
+#include "lease/redis.h"
+#include "master/children.h"
+#include "master/dispatch.h"
+#include "master/hosts.h"
+
+#include <stdlib.h>
+
+/* --- one account -------------------------------------------------------- */
+
+static void
+set_tier(struct account *account, struct master *m, enum tier tier,
+    const char *rule)
+{
+	account->rule = rule;
+	if (account->tier == tier)
+		return;
+	log_info(&account->log, "tier %s: %s", tier_name(tier), rule);
+	account->tier = tier;
+	account_set_log(account);
+	policy_adjust(m->conf, tier, account->hot != NULL, clock_mono_msecs(),
+	    arc4random(), &account->schedule);
+	hints_write_tier(m->redis, &account->id, tier_name(tier));
+	m->accounts->is_budget_stale = true;
+	dispatch_soon(m);
+}
+
+void
+account_evaluate(struct account *account, struct master *m)
+{
+	const char *rule;
+	enum tier tier;
+
+	if (account->state != ACCOUNT_OWNED)
+		return;
+	account->facts.has_session =
+	    account->session_until_mono > clock_mono_msecs();
+	tier = policy_tier(m->conf, &account->facts, clock_wall_secs(), &rule);
+	if (tier == TIER_HOT && account->is_over_budget) {
+		tier = TIER_WARM;
+		rule = "hot, but hot_budget_per_worker is spent";
+	}
+	set_tier(account, m, tier, rule);
+}
+
+static void
+on_hints(void *arg, const struct uuid *id, const struct hints *hints)
+{
+	struct master *m = arg;
+	struct account *account = account_find(m->accounts, id);
+
+	if (account == NULL || account->state != ACCOUNT_OWNED)
+		return;
+	/* Just claimed: what the owner before us thought (R-TIER-1). */
+	if (!account->has_hints && tier_parse(hints->tier, &account->tier) ==
+	    0) {
+		account->rule = "inherited";
+		account_set_log(account);
+	}
+	account->has_hints = true;
+	account->facts.is_pinned = tier_parse(hints->pin,
+	    &account->facts.pin) == 0;
+	if (hints->session_msecs > 0)
+		account->session_until_mono = clock_mono_msecs() +
+		    hints->session_msecs;
+	else if (account->session_until_mono < clock_mono_msecs())
+		account->session_until_mono = 0;
+	account_evaluate(account, m);
+}
+
+void
+tiers_ask(struct account *account, struct master *m)
+{
+	hints_ask(m->redis, &account->id, &account->user_id, 1, on_hints, m);
+}
+
+void
+account_pin(struct account *account, struct master *m, bool is_pinned,
+    enum tier pin)
+{
+	account->facts.is_pinned = is_pinned;
+	account->facts.pin = pin;
+	hints_write_pin(m->redis, &account->id, is_pinned ? tier_name(pin) :
+	    "");
+	account->is_over_budget = false;
+	account_evaluate(account, m);
+}
+
+void
+accounts_user_active(struct accounts *accounts, const struct uuid *user_id)
+{
+	struct master *m = accounts->m;
+	int64_t now = clock_mono_msecs();
+	struct account *account;
+	size_t at;
+
+	for (at = 0; (account = idmap_next(&accounts->map, &at, NULL)) !=
+	    NULL;) {
+		if (!uuid_is_equal(&account->user_id, user_id))
+			continue;
+		account->facts.last_active_secs = clock_wall_secs();
+		/* Until the key has been read, believe the event. */
+		if (account->session_until_mono < now +
+		    m->conf->tier_interval * 1000)
+			account->session_until_mono = now +
+			    m->conf->tier_interval * 1000;
+		account->is_over_budget = false;
+		accounts->is_budget_stale = true;
+		account_evaluate(account, m);
+		tiers_ask(account, m);
+	}
+}
+
+/* --- all of them -------------------------------------------------------- */
+
+/* Sessions are asked for first; the answers evaluate. */
+void
+tiers_evaluate_all(int fd, short what, void *arg)
+{
+	struct accounts *accounts = arg;
+	struct master *m = accounts->m;
+	struct uuid *ids, *users;
+	struct account **list;
+	size_t i, n;
+
+	(void)fd;
+	(void)what;
+	event_in_msecs(accounts->evaluate, m->conf->tier_interval * 1000);
+	list = accounts_list(accounts, &n);
+	ids = xcalloc(n + 1, sizeof(*ids));
+	users = xcalloc(n + 1, sizeof(*users));
+	for (i = 0; i < n; i++) {
+		ids[i] = list[i]->id;
+		users[i] = list[i]->user_id;
+	}
+	/* Redis is away: sessions end by their own time. */
+	if (redis_is_up(m->redis))
+		hints_ask(m->redis, ids, users, n, on_hints, m);
+	else
+		for (i = 0; i < n; i++)
+			account_evaluate(list[i], m);
+	accounts->is_budget_stale = true;
+	dispatch_soon(m);
+	free(ids);
+	free(users);
+	free(list);
+}
+
+static void
+add_candidate(struct hot_candidate *candidate, size_t index,
+    const struct account *account)
+{
+	const struct tier_facts *facts = &account->facts;
+
+	*candidate = (struct hot_candidate){
+		.index = index,
+		.last_activity_secs =
+		    facts->last_mail_secs > facts->last_active_secs ?
+		    facts->last_mail_secs : facts->last_active_secs,
+		.is_exempt = facts->has_session || facts->is_pinned,
+		.has_place = account->hot != NULL,
+	};
+}
+
+/* The hot budget: who would be hot, and how many may. */
+static void
+share_budget(struct master *m, struct account **list, size_t n)
+{
+	struct hot_candidate *candidates = xcalloc(n + 1,
+	    sizeof(*candidates));
+	struct account *account;
+	size_t i, n_hot = 0, within;
+	const char *rule;
+
+	for (i = 0; i < n; i++)
+		if (list[i]->state == ACCOUNT_OWNED &&
+		    policy_tier(m->conf, &list[i]->facts, clock_wall_secs(),
+			&rule) == TIER_HOT)
+			add_candidate(&candidates[n_hot++], i, list[i]);
+	within = policy_budget(candidates, n_hot,
+	    (size_t)m->conf->hot_budget_per_worker);
+	for (i = 0; i < n_hot; i++) {
+		account = list[candidates[i].index];
+		if (account->is_over_budget == (i >= within))
+			continue;
+		account->is_over_budget = i >= within;
+		account_evaluate(account, m);
+	}
+	free(candidates);
+}
+
+static void
+set_no_idle(struct account *account, struct master *m, enum no_idle why)
+{
+	if (account->no_idle == why)
+		return;
+	account->no_idle = why;
+	if (why != IDLE_ALLOWED)
+		log_info(&account->log, "polled often instead of IDLE: %s "
+		    "host=%s", no_idle_reason(why), account->host);
+	policy_adjust(m->conf, account->tier, why == IDLE_ALLOWED,
+	    clock_mono_msecs(), arc4random(), &account->schedule);
+}
+
+/* Reasons of the account itself. */
+static enum no_idle
+own_reason(const struct account *account, int64_t now)
+{
+	if (account->narrow_until_mono > now)
+		return NO_IDLE_ACCOUNT_LIMIT;
+	if (account->silent_until_mono > now)
+		return NO_IDLE_SILENT;
+	return IDLE_ALLOWED;
+}
+
+static int
+by_host(const void *va, const void *vb)
+{
+	const struct account *a = *(struct account *const *)va;
+	const struct account *b = *(struct account *const *)vb;
+
+	return a->server < b->server ? -1 : a->server > b->server;
+}
+
+/* The hot accounts of one host. */
+static void
+share_places(struct master *m, struct account **list, size_t n, int64_t now)
+{
+	struct hot_candidate *candidates = xcalloc(n, sizeof(*candidates));
+	size_t cap = host_cap(list[0]->server, m->conf, now);
+	bool is_spared = cap < (size_t)conf_host_cap(m->conf, list[0]->host);
+	size_t i, n_free = 0, within;
+	enum no_idle why;
+
+	for (i = 0; i < n; i++) {
+		why = own_reason(list[i], now);
+		if (why != IDLE_ALLOWED)
+			set_no_idle(list[i], m, why);
+		else
+			add_candidate(&candidates[n_free++], i, list[i]);
+	}
+	within = policy_places(candidates, n_free, policy_idle_share(cap));
+	for (i = 0; i < n_free; i++)
+		set_no_idle(list[candidates[i].index], m, i < within ?
+		    IDLE_ALLOWED : is_spared ? NO_IDLE_HOST_LIMIT :
+		    NO_IDLE_HOST_FULL);
+	free(candidates);
+}
+
+void
+tiers_share_out(struct master *m)
+{
+	int64_t now = clock_mono_msecs();
+	struct account **list;
+	size_t i, from, n, n_hot = 0;
+
+	list = accounts_list(m->accounts, &n);
+	share_budget(m, list, n);
+	for (i = 0; i < n; i++) {
+		if (list[i]->state == ACCOUNT_OWNED &&
+		    list[i]->tier == TIER_HOT)
+			list[n_hot++] = list[i];
+		else
+			list[i]->no_idle = IDLE_ALLOWED;
+	}
+	qsort(list, n_hot, sizeof(struct account *), by_host);
+	for (from = 0; from < n_hot; from = i) {
+		for (i = from + 1; i < n_hot &&
+		    list[i]->server == list[from]->server; i++)
+			;
+		share_places(m, list + from, i - from, now);
+	}
+	m->accounts->is_budget_stale = false; /* by our own changes, too */
+	free(list);
+}
