@@ -3,18 +3,22 @@
  *
  * Runs in: master.  Never blocks.
  *
- * A round walks sync:live page by page; each page is one script call that
- * takes what is free, up to our share (lease/share.h), and counts what it
- * leaves.  One call is under way at a time, so the room left is always exact.
+ * A round walks sync:live page by page; each page is one question to Redis
+ * (lease/claim.h) that takes what is free, up to our share (lease/share.h).
+ * One question is under way at a time, so the room left is always exact, and
+ * however long the set is, a turn of the loop handles one page of it.
  *
- * Two kinds of leases are ours though we do not hold them: one that carries
- * our own worker id (the answer to an earlier claim was lost), and one of a
- * dead master of this very host, boot and process namespace (R-LEASE-10).
+ * What nobody takes round after round is remembered id by id: those may be
+ * taken beyond the share.  Accounts that have just become live need not wait
+ * for a round; they are a page of their own.
  */
 #include "lease/claimer.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/xmem.h"
+#include "lease/claim.h"
+#include "lease/era.h"
 #include "lease/heartbeat.h"
 #include "lease/idmap.h"
 #include "lease/leases.h"
@@ -24,253 +28,123 @@
 
 #include <hiredis/hiredis.h>
 
-#include <signal.h>
 #include <stdlib.h>
 
-#define PAGE 200
-#define WORKER_SIZE 160
+#define TRIES_MAX 1000
+/* When claims open again, not all workers at the same moment. */
+#define OPENING_MSECS 500
 
 struct claimer {
 	struct claimer_params params;
+	struct claim_params claim_params;
 	struct log log;
 	struct event *timer;
-	int64_t due_mono_msecs;
-	char host[WORKER_SIZE]; /* "host:" of our worker id */
+	int64_t due_mono_msecs; /* of the timer; 0: not armed */
 
 	struct idmap avoid; /* until when (mono msecs) */
-	unsigned left_over_rounds;
+	struct idmap left;  /* in how many rounds in a row nobody took it */
+	size_t n_asking, n_inheriting; /* questions under way */
 
 	/* the round under way */
 	bool is_running;
+	bool is_whole;	   /* over the set, not only what was tried */
+	bool is_last_page; /* of the set */
 	uint64_t cursor;
-	size_t n_free; /* seen without owner and left */
-	struct uuid page[PAGE];
-	size_t n_page;
-	struct uuid *more; /* SSCAN may give more than a page */
-	size_t n_more, cap_more;
-	int64_t sent_boot_msecs;
-	bool is_last_page;
+	struct idmap left_now;
+	struct uuid *ids; /* to be asked about */
+	size_t n_ids, cap_ids;
 
 	/* tries asked for by events */
-	struct uuid tries[PAGE];
-	size_t n_tries;
+	struct uuid *tries;
+	size_t n_tries, cap_tries;
 	struct event *try_timer;
 };
 
-/*
- * KEYS: leases.  ARGV: worker id, TTL, room, "host:".  Returns positions won,
- * number of free ones left, and [position, owner] of leases of this host.
- */
-static struct redis_script claim_script = {
-	.name = "claim",
-	.source =
-	    "local won, left, near = {}, 0, {}\n"
-	    "local room = tonumber(ARGV[3])\n"
-	    "for i, key in ipairs(KEYS) do\n"
-	    "  local owner = redis.pcall('get', key)\n"
-	    "  if not owner then\n"
-	    "    if room > 0 and redis.call('set', key, ARGV[1], 'NX',\n"
-	    "        'EX', ARGV[2]) then\n"
-	    "      won[#won + 1] = i\n"
-	    "      room = room - 1\n"
-	    "    else\n"
-	    "      left = left + 1\n"
-	    "    end\n"
-	    "  elseif owner == ARGV[1] then\n"
-	    "    redis.call('expire', key, ARGV[2])\n"
-	    "    won[#won + 1] = i\n"
-	    "  elseif type(owner) == 'string' and\n"
-	    "      string.sub(owner, 1, #ARGV[4]) == ARGV[4] then\n"
-	    "    near[#near + 1] = i\n"
-	    "    near[#near + 1] = owner\n"
-	    "  end\n"
-	    "end\n"
-	    "return { won, left, near }\n",
-};
+static void go_on(struct claimer *claimer);
 
-/* KEYS: lease, heartbeat of the old owner.  ARGV: old, new, TTL, boot. */
-static struct redis_script inherit_script = {
-	.name = "inherit",
-	.source =
-	    "local beat = redis.pcall('get', KEYS[2])\n"
-	    "if redis.pcall('get', KEYS[1]) ~= ARGV[1] or\n"
-	    "    type(beat) ~= 'string' then\n"
-	    "  return 0\n"
-	    "end\n"
-	    "local ok, json = pcall(cjson.decode, beat)\n"
-	    "if not ok or type(json) ~= 'table' or json.boot ~= ARGV[4] then\n"
-	    "  return 0\n"
-	    "end\n"
-	    "redis.call('set', KEYS[1], ARGV[2], 'EX', ARGV[3])\n"
-	    "return 1\n",
-};
-
-static void next_page(struct claimer *claimer);
+/* --- what we may take --------------------------------------------------- */
 
 static size_t
-room(const struct claimer *claimer)
+room(const struct claimer *claimer, unsigned left_over_rounds)
 {
 	struct share share = {
 		.owned = leases_count(claimer->params.leases),
 		.live = heartbeat_live(claimer->params.heartbeat),
 		.workers = heartbeat_workers(claimer->params.heartbeat),
 		.max = (size_t)claimer->params.conf->max_accounts_per_worker,
-		.left_over_rounds = claimer->left_over_rounds,
+		.left_over_rounds = left_over_rounds,
 	};
 
-	return claimer->params.may_claim(claimer->params.arg) ?
-	    share_claim(&share) : 0;
+	return share_claim(&share);
 }
 
 static bool
-is_avoided(const struct claimer *claimer, const struct uuid *id)
+may_claim(const struct claimer *claimer)
 {
-	intptr_t until = (intptr_t)idmap_get(&claimer->avoid, id);
+	return redis_is_up(claimer->params.redis) &&
+	    era_name(claimer->params.era)[0] != '\0' &&
+	    claimer->params.may_claim(claimer->params.arg);
+}
 
-	return until > clock_mono_msecs();
+static bool
+is_wanted(const struct claimer *claimer, const struct uuid *id)
+{
+	return !leases_has(claimer->params.leases, id) &&
+	    (intptr_t)idmap_get(&claimer->avoid, id) <= clock_mono_msecs();
+}
+
+static unsigned
+rounds_left(const struct claimer *claimer, const struct uuid *id)
+{
+	return (unsigned)(uintptr_t)idmap_get(&claimer->left, id);
 }
 
 static void
-won(struct claimer *claimer, const struct uuid *id, int64_t sent_boot_msecs)
+won(struct claimer *claimer, const struct uuid *id, int64_t deadline)
 {
-	int64_t deadline;
-
-	if (leases_has(claimer->params.leases, id))
+	/* An answer that comes after the deadline gives nothing: the next
+	 * round finds a lease with our name and has it anew. */
+	if (leases_has(claimer->params.leases, id) ||
+	    deadline <= clock_boot_msecs())
 		return;
-	deadline = leases_hold(claimer->params.leases, id, sent_boot_msecs);
-	if (deadline > clock_boot_msecs()) /* else its timer drops it */
+	leases_hold(claimer->params.leases, id, deadline);
+	if (claimer->params.may_claim(claimer->params.arg))
 		claimer->params.on_won(claimer->params.arg, id, deadline);
-}
-
-/* --- a dead master of this host ----------------------------------------- */
-
-struct inheritance {
-	struct claimer *claimer;
-	struct uuid id;
-	int64_t sent_boot_msecs;
-	char owner[WORKER_SIZE];
-};
-
-static void
-on_inherited(void *arg, const redisReply *reply)
-{
-	struct inheritance *in = arg;
-
-	if (reply != NULL && reply->type == REDIS_REPLY_INTEGER &&
-	    reply->integer == 1) {
-		log_debug(&in->claimer->log, "inherited a lease of %s",
-		    in->owner);
-		won(in->claimer, &in->id, in->sent_boot_msecs);
-	}
-	free(in);
-}
-
-/* "host:pid:random", host as ours; is that process gone? */
-static bool
-is_dead(const struct claimer *claimer, const char *owner)
-{
-	char *end;
-	long pid = strtol(owner + strlen(claimer->host), &end, 10);
-
-	return *end == ':' && pid > 1 && kill((pid_t)pid, 0) == -1 &&
-	    errno == ESRCH;
+	else /* stopped while the question was under way */
+		leases_release(claimer->params.leases, id);
 }
 
 static void
-inherit(struct claimer *claimer, const struct uuid *id, const char *owner)
-{
-	char key[LEASE_KEY_SIZE], beat[LEASE_KEY_SIZE + WORKER_SIZE], ttl[24];
-	const char *args[6] = { key, beat, owner, claimer->params.worker_id,
-		ttl, heartbeat_boot() };
-	struct inheritance *in = xcalloc(1, sizeof(*in));
-
-	lease_key(claimer->params.redis, id, key);
-	snprintf(beat, sizeof(beat), "%ssync:workers:%s",
-	    redis_prefix(claimer->params.redis), owner);
-	snprintf(ttl, sizeof(ttl), "%d",
-	    (int)claimer->params.conf->lease_ttl);
-	in->claimer = claimer;
-	in->id = *id;
-	in->sent_boot_msecs = clock_boot_msecs();
-	snprintf(in->owner, sizeof(in->owner), "%s", owner);
-	if (redis_eval(claimer->params.redis, &inherit_script, on_inherited, in,
-		2, args, 6) == -1)
-		free(in);
-}
-
-/* --- a page ------------------------------------------------------------- */
-
-static void
-take_won(struct claimer *claimer, const struct uuid *page, size_t n_page,
-    const redisReply *list)
-{
-	size_t i;
-
-	for (i = 0; i < list->elements; i++) {
-		long long position = list->element[i]->integer;
-
-		if (position >= 1 && position <= (long long)n_page)
-			won(claimer, &page[position - 1],
-			    claimer->sent_boot_msecs);
-	}
-}
-
-static void
-take_near(struct claimer *claimer, const redisReply *list)
-{
-	size_t i;
-
-	for (i = 0; i + 1 < list->elements && room(claimer) > 0; i += 2) {
-		long long position = list->element[i]->integer;
-		const char *owner = list->element[i + 1]->str;
-
-		if (position >= 1 && position <= (long long)claimer->n_page &&
-		    owner != NULL && is_dead(claimer, owner))
-			inherit(claimer, &claimer->page[position - 1], owner);
-	}
-}
-
-static void
-on_claimed(void *arg, const redisReply *reply)
+on_inherited(void *arg, const struct uuid *id, bool is_won, int64_t deadline)
 {
 	struct claimer *claimer = arg;
 
-	if (!claimer->is_running)
-		return;
-	if (reply == NULL || reply->type != REDIS_REPLY_ARRAY ||
-	    reply->elements != 3) {
-		if (reply != NULL)
-			log_warn(&claimer->log, "nothing claimed: %s",
-			    redis_describe(reply));
-		claimer_forget_round(claimer);
-		return;
-	}
-	take_won(claimer, claimer->page, claimer->n_page, reply->element[0]);
-	claimer->n_free += (size_t)reply->element[1]->integer;
-	take_near(claimer, reply->element[2]);
-	next_page(claimer);
+	claimer->n_inheriting--;
+	if (is_won)
+		won(claimer, id, deadline);
+	/* The dead one counts no longer among the living. */
+	if (claimer->n_inheriting == 0)
+		heartbeat_send(claimer->params.heartbeat);
 }
 
-static int
-send_claim(struct claimer *claimer, const struct uuid *page, size_t n,
-    size_t room, redis_on_reply on_reply, void *arg)
+/* What this host had it keeps, beyond the share: the dead master is counted
+ * as alive for a while. */
+static void
+take_near(struct claimer *claimer, const struct claim_answer *answer)
 {
-	static char keys[PAGE][LEASE_KEY_SIZE];
-	const char *args[PAGE + 4];
-	char ttl[24], limit[24];
+	size_t max = (size_t)claimer->params.conf->max_accounts_per_worker;
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		args[i] = lease_key(claimer->params.redis, &page[i], keys[i]);
-	snprintf(ttl, sizeof(ttl), "%d",
-	    (int)claimer->params.conf->lease_ttl);
-	snprintf(limit, sizeof(limit), "%zu", room);
-	args[n] = claimer->params.worker_id;
-	args[n + 1] = ttl;
-	args[n + 2] = limit;
-	args[n + 3] = claimer->host;
-	return redis_eval(claimer->params.redis, &claim_script, on_reply, arg,
-	    n, args, n + 4);
+	for (i = 0; i < answer->n_near; i++) {
+		if (leases_count(claimer->params.leases) +
+		    claimer->n_inheriting >= max)
+			return;
+		log_debug(&claimer->log, "inherits a lease of %s",
+		    answer->owners[i]);
+		claimer->n_inheriting++;
+		claim_inherit(&claimer->claim_params, &answer->near[i],
+		    answer->owners[i], on_inherited, claimer);
+	}
 }
 
 /* --- a round ------------------------------------------------------------ */
@@ -278,12 +152,78 @@ send_claim(struct claimer *claimer, const struct uuid *page, size_t n,
 static void
 end_round(struct claimer *claimer)
 {
+	struct idmap old = claimer->left;
+
 	claimer->is_running = false;
-	claimer->n_more = 0;
-	if (claimer->n_free > 0)
-		claimer->left_over_rounds++;
-	else
-		claimer->left_over_rounds = 0;
+	if (claimer->is_whole) {
+		claimer->left = claimer->left_now;
+		claimer->left_now = (struct idmap)IDMAP_INIT;
+		idmap_release(&old);
+	}
+}
+
+void
+claimer_forget_round(struct claimer *claimer)
+{
+	claimer->is_running = false;
+	claimer->n_ids = 0;
+	idmap_release(&claimer->left_now);
+}
+
+static void
+on_answer(void *arg, const struct claim_answer *answer)
+{
+	struct claimer *claimer = arg;
+	size_t i;
+
+	claimer->n_asking--;
+	/* Won is won, also when the round was forgotten meanwhile. */
+	for (i = 0; i < answer->n_won; i++)
+		won(claimer, &answer->won[i], answer->deadline_boot_msecs);
+	if (!claimer->is_running)
+		return;
+	for (i = 0; i < answer->n_left && claimer->is_whole; i++)
+		idmap_put(&claimer->left_now, &answer->left[i],
+		    (void *)(uintptr_t)(rounds_left(claimer,
+			&answer->left[i]) + 1));
+	switch (answer->end) {
+	case CLAIM_DONE:
+		take_near(claimer, answer);
+		go_on(claimer);
+		break;
+	case CLAIM_CLOSED:
+		claimer_forget_round(claimer);
+		claimer_round_in(claimer, answer->closed_msecs +
+		    arc4random_uniform(OPENING_MSECS));
+		break;
+	case CLAIM_WRONG_ERA:
+		claimer_forget_round(claimer);
+		claimer->params.on_wrong_era(claimer->params.arg);
+		break;
+	case CLAIM_FAILED:
+		claimer_forget_round(claimer);
+		break;
+	}
+}
+
+/* Those left over for long come first. */
+static void
+fill_page(struct claimer *claimer, struct claim *claim)
+{
+	struct uuid id;
+
+	claim->n = claim->n_old = 0;
+	while (claimer->n_ids > 0 && claim->n < CLAIM_MAX) {
+		id = claimer->ids[--claimer->n_ids];
+		if (!is_wanted(claimer, &id))
+			continue;
+		claim->ids[claim->n] = id;
+		if (rounds_left(claimer, &id) >= SHARE_PATIENCE) {
+			claim->ids[claim->n] = claim->ids[claim->n_old];
+			claim->ids[claim->n_old++] = id;
+		}
+		claim->n++;
+	}
 }
 
 static void
@@ -311,39 +251,43 @@ on_scanned(void *arg, const redisReply *reply)
 		/* Others write this set too: what is no id is passed over. */
 		if (ids->element[i]->str == NULL ||
 		    uuid_parse(ids->element[i]->str, &id) == -1 ||
-		    leases_has(claimer->params.leases, &id) ||
-		    is_avoided(claimer, &id))
+		    !is_wanted(claimer, &id))
 			continue;
-		GROW(claimer->more, claimer->n_more, claimer->cap_more);
-		claimer->more[claimer->n_more++] = id;
+		GROW(claimer->ids, claimer->n_ids, claimer->cap_ids);
+		claimer->ids[claimer->n_ids++] = id;
 	}
-	next_page(claimer);
+	go_on(claimer);
 }
 
 static void
-next_page(struct claimer *claimer)
+go_on(struct claimer *claimer)
 {
 	struct redis *redis = claimer->params.redis;
+	struct claim claim;
 
-	if (claimer->n_more == 0 && claimer->is_last_page) {
-		end_round(claimer);
-		return;
-	}
-	if (claimer->n_more == 0) {
-		if (redis_send(redis, on_scanned, claimer,
-			"SSCAN %ssync:live %llu COUNT %d", redis_prefix(redis),
-			(unsigned long long)claimer->cursor, PAGE) == -1)
-			claimer_forget_round(claimer);
-		return;
-	}
-	claimer->n_page = claimer->n_more < PAGE ? claimer->n_more : PAGE;
-	claimer->n_more -= claimer->n_page;
-	memcpy(claimer->page, claimer->more + claimer->n_more,
-	    claimer->n_page * sizeof(*claimer->page));
-	claimer->sent_boot_msecs = clock_boot_msecs();
-	if (send_claim(claimer, claimer->page, claimer->n_page, room(claimer),
-		on_claimed, claimer) == -1)
+	if (!may_claim(claimer)) {
 		claimer_forget_round(claimer);
+		return;
+	}
+	fill_page(claimer, &claim);
+	if (claim.n > 0) {
+		claim.room = room(claimer, 0);
+		claim.room_old = room(claimer, SHARE_PATIENCE);
+		claimer->n_asking++;
+		claim_send(&claimer->claim_params, &claim, on_answer, claimer);
+	} else if (claimer->is_last_page) {
+		end_round(claimer);
+	} else if (redis_send(redis, on_scanned, claimer,
+	    "SSCAN %ssync:live %llu COUNT %d", redis_prefix(redis),
+	    (unsigned long long)claimer->cursor, CLAIM_MAX) == -1) {
+		claimer_forget_round(claimer);
+	}
+}
+
+bool
+claimer_is_asking(const struct claimer *claimer)
+{
+	return claimer->n_asking + claimer->n_inheriting > 0;
 }
 
 static void
@@ -374,18 +318,17 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	claimer_round_in(claimer, conf->claim_interval * 1000 +
 	    arc4random_uniform((uint32_t)conf->claim_jitter * 1000 + 1));
 	clean_avoid(claimer);
-	if (claimer->is_running || !redis_is_up(claimer->params.redis) ||
-	    !claimer->params.may_claim(claimer->params.arg) ||
+	if (claimer->is_running || !may_claim(claimer) ||
 	    leases_count(claimer->params.leases) >=
 		(size_t)conf->max_accounts_per_worker)
 		return;
 	/* Answered before the first page: the share is of now. */
 	heartbeat_send(claimer->params.heartbeat);
 	claimer->is_running = true;
+	claimer->is_whole = true;
 	claimer->is_last_page = false;
 	claimer->cursor = 0;
-	claimer->n_free = 0;
-	next_page(claimer);
+	go_on(claimer);
 }
 
 void
@@ -393,59 +336,34 @@ claimer_round_in(struct claimer *claimer, int64_t msecs)
 {
 	int64_t due = clock_mono_msecs() + msecs;
 
+	/* Never later than what is planned already. */
 	if (claimer->due_mono_msecs != 0 && claimer->due_mono_msecs <= due)
 		return;
 	claimer->due_mono_msecs = due;
 	event_in_msecs(claimer->timer, msecs);
 }
 
-void
-claimer_forget_round(struct claimer *claimer)
-{
-	claimer->is_running = false;
-	claimer->n_more = 0;
-}
-
-/* --- single accounts ---------------------------------------------------- */
-
-struct try {
-	struct claimer *claimer;
-	struct uuid id;
-	int64_t sent_boot_msecs;
-};
-
-static void
-on_tried(void *arg, const redisReply *reply)
-{
-	struct try *try = arg;
-
-	if (reply != NULL && reply->type == REDIS_REPLY_ARRAY &&
-	    reply->elements == 3 && reply->element[0]->elements == 1)
-		won(try->claimer, &try->id, try->sent_boot_msecs);
-	free(try);
-}
+/* --- tries -------------------------------------------------------------- */
 
 static void
 on_try_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct claimer *claimer = arg;
-	struct try *try;
+	size_t i;
 
 	(void)fd;
 	(void)what;
-	while (claimer->n_tries > 0) {
-		const struct uuid *id = &claimer->tries[--claimer->n_tries];
-		size_t left = room(claimer);
-
-		if (left == 0 || leases_has(claimer->params.leases, id))
-			continue;
-		try = xcalloc(1, sizeof(*try));
-		try->claimer = claimer;
-		try->id = *id;
-		try->sent_boot_msecs = clock_boot_msecs();
-		if (send_claim(claimer, id, 1, left, on_tried, try) == -1)
-			free(try);
+	for (i = 0; i < claimer->n_tries; i++) {
+		GROW(claimer->ids, claimer->n_ids, claimer->cap_ids);
+		claimer->ids[claimer->n_ids++] = claimer->tries[i];
 	}
+	claimer->n_tries = 0;
+	if (claimer->is_running)
+		return; /* asked about with its next page */
+	claimer->is_running = true;
+	claimer->is_whole = false;
+	claimer->is_last_page = true;
+	go_on(claimer);
 }
 
 void
@@ -456,8 +374,9 @@ claimer_try(struct claimer *claimer, const struct uuid *id)
 	int64_t wait;
 
 	idmap_remove(&claimer->avoid, id);
-	if (claimer->n_tries == PAGE) /* the next round finds it */
+	if (claimer->n_tries == TRIES_MAX) /* the next round finds it */
 		return;
+	GROW(claimer->tries, claimer->n_tries, claimer->cap_tries);
 	claimer->tries[claimer->n_tries++] = *id;
 	/* The emptiest worker comes first, a full one in a second. */
 	wait = (int64_t)owned * 1000 / (conf->max_accounts_per_worker + 1);
@@ -478,14 +397,12 @@ struct claimer *
 claimer_new(const struct claimer_params *params)
 {
 	struct claimer *claimer = xcalloc(1, sizeof(*claimer));
-	const char *end = strchr(params->worker_id, ':');
 
 	claimer->params = *params;
+	claimer->claim_params = (struct claim_params){ .redis = params->redis,
+		.conf = params->conf, .worker_id = params->worker_id,
+		.era = params->era };
 	log_init(&claimer->log, LOG_LEASE, "%s", "");
-	if (end == NULL)
-		die_bug("worker id %s has no host", params->worker_id);
-	snprintf(claimer->host, sizeof(claimer->host), "%.*s",
-	    (int)(end - params->worker_id) + 1, params->worker_id);
 	claimer->timer = event_new(params->base, -1, 0, on_timer, claimer);
 	claimer->try_timer = event_new(params->base, -1, 0, on_try_timer,
 	    claimer);
@@ -503,6 +420,9 @@ claimer_free(struct claimer **claimer_p)
 	event_free(claimer->timer);
 	event_free(claimer->try_timer);
 	idmap_release(&claimer->avoid);
-	free(claimer->more);
+	idmap_release(&claimer->left);
+	idmap_release(&claimer->left_now);
+	free(claimer->ids);
+	free(claimer->tries);
 	free(claimer);
 }

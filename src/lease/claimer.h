@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 struct claimer;
+struct era;
 struct event_base;
 struct heartbeat;
 struct leases;
@@ -24,10 +25,13 @@ struct claimer_params {
 	const char *worker_id; /* host:pid:random */
 	struct leases *leases;
 	struct heartbeat *heartbeat;
+	const struct era *era;
 	/* May this worker take more now? (drained, stopping, no database) */
 	bool (*may_claim)(void *arg);
 	void (*on_won)(void *arg, const struct uuid *id,
 	    int64_t deadline_boot_msecs);
+	/* Redis is in another era than we thought. */
+	void (*on_wrong_era)(void *arg);
 	void *arg;
 };
 
@@ -41,7 +45,10 @@ void claimer_try(struct claimer *claimer, const struct uuid *id);
 /* Leave this account to others for a while. */
 void claimer_avoid(struct claimer *claimer, const struct uuid *id,
     int64_t msecs);
-/* The connection was lost: the round under way will not end. */
+/* The connection was lost, or nothing is wanted any more: ends the round.
+ * What is won all the same while nothing may be claimed is released. */
 void claimer_forget_round(struct claimer *claimer);
+/* An answer may yet come that gives us leases. */
+bool claimer_is_asking(const struct claimer *claimer);
 
 #endif

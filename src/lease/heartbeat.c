@@ -6,6 +6,7 @@
 #include "lease/heartbeat.h"
 
 #include "base/xmem.h"
+#include "lease/era.h"
 #include "lease/loop.h"
 #include "lease/redis.h"
 
@@ -16,24 +17,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define KEY_SIZE 400
-
 struct heartbeat {
 	struct heartbeat_params params;
 	struct event *timer;
 	size_t workers, live;
 };
 
-/* KEYS: heartbeat, index of workers, sync:live.  ARGV: id, JSON, TTL. */
+/* KEYS: heartbeat, index of workers, sync:live, boot, era.  ARGV: id, JSON,
+ * TTL, boot, its TTL, "1" when willing.  Returns workers, live, era. */
 static struct redis_script beat_script = {
 	.name = "heartbeat",
 	.source =
 	    "local now = tonumber(redis.call('time')[1])\n"
 	    "redis.call('set', KEYS[1], ARGV[2], 'EX', ARGV[3])\n"
-	    "redis.call('zadd', KEYS[2], now + ARGV[3], ARGV[1])\n"
+	    "redis.call('set', KEYS[4], ARGV[4], 'EX', ARGV[5])\n"
+	    "if ARGV[6] == '1' then\n"
+	    "  redis.call('zadd', KEYS[2], now + ARGV[3], ARGV[1])\n"
+	    "else\n"
+	    "  redis.call('zrem', KEYS[2], ARGV[1])\n"
+	    "end\n"
 	    "redis.call('zremrangebyscore', KEYS[2], '-inf', now)\n"
+	    "local era = redis.pcall('hget', KEYS[5], 'name')\n"
 	    "return { redis.call('zcard', KEYS[2]),\n"
-	    "  redis.call('scard', KEYS[3]) }\n",
+	    "  redis.call('scard', KEYS[3]),\n"
+	    "  type(era) == 'string' and era or '' }\n",
 };
 
 const char *
@@ -66,50 +73,68 @@ on_beat(void *arg, const redisReply *reply)
 
 	if (reply == NULL)
 		return;
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+	    reply->element[2]->type != REDIS_REPLY_STRING) {
 		log_warn(NULL, "heartbeat: %s", redis_describe(reply));
 		return;
 	}
+	if (hb->params.on_era != NULL)
+		hb->params.on_era(hb->params.arg, reply->element[2]->str);
 	hb->workers = (size_t)reply->element[0]->integer;
 	hb->live = (size_t)reply->element[1]->integer;
-	if (hb->params.on_counted != NULL)
-		hb->params.on_counted(hb->params.arg);
+}
+
+const char *
+heartbeat_boot_key(const struct redis *redis, const char *worker_id,
+    char out[HEARTBEAT_KEY_SIZE])
+{
+	snprintf(out, HEARTBEAT_KEY_SIZE, "%ssync:boot:%s",
+	    redis_prefix(redis), worker_id);
+	return out;
 }
 
 static void
-keys(const struct heartbeat *hb, char one[KEY_SIZE], char index[KEY_SIZE])
+keys(const struct heartbeat *hb, char one[HEARTBEAT_KEY_SIZE], char index[HEARTBEAT_KEY_SIZE])
 {
 	const char *prefix = redis_prefix(hb->params.redis);
 
-	snprintf(one, KEY_SIZE, "%s%s:workers:%s", prefix, hb->params.role,
+	snprintf(one, HEARTBEAT_KEY_SIZE, "%s%s:workers:%s", prefix, hb->params.role,
 	    hb->params.worker_id);
-	snprintf(index, KEY_SIZE, "%s%s:workers", prefix, hb->params.role);
+	snprintf(index, HEARTBEAT_KEY_SIZE, "%s%s:workers", prefix, hb->params.role);
 }
 
 void
 heartbeat_send(struct heartbeat *hb)
 {
-	char one[KEY_SIZE], index[KEY_SIZE], live[KEY_SIZE], ttl[24];
-	const char *args[6] = { one, index, live, hb->params.worker_id };
+	const struct heartbeat_params *p = &hb->params;
+	char one[HEARTBEAT_KEY_SIZE], index[HEARTBEAT_KEY_SIZE];
+	char live[HEARTBEAT_KEY_SIZE], boot[HEARTBEAT_KEY_SIZE];
+	char era[ERA_KEY_SIZE], ttl[24], boot_ttl[24];
+	const char *args[11] = { one, index, live, boot,
+		era_key(p->redis, era), p->worker_id, NULL, ttl,
+		heartbeat_boot(), boot_ttl, "1" };
 	char *json;
 
-	if (!redis_is_up(hb->params.redis))
+	if (!redis_is_up(p->redis))
 		return;
 	keys(hb, one, index);
-	snprintf(live, sizeof(live), "%ssync:live",
-	    redis_prefix(hb->params.redis));
-	snprintf(ttl, sizeof(ttl), "%d", (int)hb->params.conf->heartbeat_ttl);
-	json = hb->params.describe(hb->params.arg);
-	args[4] = json;
-	args[5] = ttl;
-	redis_eval(hb->params.redis, &beat_script, on_beat, hb, 3, args, 6);
+	snprintf(live, sizeof(live), "%ssync:live", redis_prefix(p->redis));
+	heartbeat_boot_key(p->redis, p->worker_id, boot);
+	snprintf(ttl, sizeof(ttl), "%d", (int)p->conf->heartbeat_ttl);
+	snprintf(boot_ttl, sizeof(boot_ttl), "%d",
+	    (int)(p->conf->heartbeat_ttl + p->conf->lease_ttl));
+	json = p->describe(p->arg);
+	args[6] = json;
+	if (p->is_willing != NULL && !p->is_willing(p->arg))
+		args[10] = "0";
+	redis_eval(p->redis, &beat_script, on_beat, hb, 5, args, 11);
 	free(json);
 }
 
 void
 heartbeat_end(struct heartbeat *hb)
 {
-	char one[KEY_SIZE], index[KEY_SIZE];
+	char one[HEARTBEAT_KEY_SIZE], index[HEARTBEAT_KEY_SIZE];
 
 	event_del(hb->timer);
 	keys(hb, one, index);

@@ -12,6 +12,7 @@
 
 #include "conf/conf.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct event_base;
@@ -26,8 +27,12 @@ struct heartbeat_params {
 	const char *role; /* "sync" or "jobs" */
 	/* The JSON, to be freed. */
 	char *(*describe)(void *arg);
-	/* After each answer; may be NULL. */
-	void (*on_counted)(void *arg);
+	/* Does it take its share?  One that is drained or stopping is seen,
+	 * but not counted.  NULL: yes. */
+	bool (*is_willing)(void *arg);
+	/* The era that Redis is in ("": none), before the counts are those of
+	 * this answer; may be NULL. */
+	void (*on_era)(void *arg, const char *name);
 	void *arg;
 };
 
@@ -44,5 +49,9 @@ size_t heartbeat_live(const struct heartbeat *heartbeat); /* |sync:live| */
 
 /* This boot and process namespace: pids compare only within it. */
 const char *heartbeat_boot(void);
+/* Where a worker wrote its own; outlives its leases. */
+#define HEARTBEAT_KEY_SIZE 400
+const char *heartbeat_boot_key(const struct redis *redis,
+    const char *worker_id, char out[HEARTBEAT_KEY_SIZE]);
 
 #endif

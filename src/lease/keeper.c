@@ -3,16 +3,19 @@
  *
  * Runs in: master.  Never blocks.
  *
- * Order after (re)connecting: heartbeat, so that the others count us and we
- * count them; renewal of what we hold; reconcile, which heals a wiped Redis;
- * then a first claim, a moment later, when workers that started together
- * know of each other (R-LEASE-3, R-LEASE-11).
+ * Order after (re)connecting: which Redis is it (lease/era.h); heartbeat, so
+ * that the others count us and we count them; renewal of what we hold;
+ * reconcile, which heals a wiped Redis; then a first claim, a moment later,
+ * when workers that started together know of each other (R-LEASE-3,
+ * R-LEASE-11).
  */
 #include "lease/keeper.h"
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "lease/claimer.h"
+#include "lease/era.h"
 #include "lease/heartbeat.h"
 #include "lease/loop.h"
 #include "lease/reconcile.h"
@@ -31,6 +34,7 @@ struct keeper {
 	struct leases *leases;
 	struct claimer *claimer;
 	struct heartbeat *heartbeat;
+	struct era *era;
 	struct reconcile *reconcile;
 	struct event *reconcile_timer;
 	struct event *rebalance_timer;
@@ -52,7 +56,9 @@ on_reconcile_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	reconcile_in(keeper, keeper->params.conf->reconcile_interval * 1000);
+	/* Not all workers at the same moment. */
+	reconcile_in(keeper, jitter_msecs(
+	    keeper->params.conf->reconcile_interval * 1000, 10, arc4random()));
 	reconcile_start(keeper->reconcile);
 }
 
@@ -107,13 +113,51 @@ on_renewed(void *arg, const struct uuid *id, int64_t deadline)
 }
 
 static void
-on_lost(void *arg, const struct uuid *id, enum lease_end how)
+on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
 {
 	struct keeper *keeper = arg;
 
-	keeper->params.on_lost(keeper->params.arg, id, how);
+	keeper->params.on_lost(keeper->params.arg, ids, n, how);
 	if (how == LEASE_FENCED && leases_count(keeper->leases) == 0)
 		reconcile_in(keeper, SUSPICION_MSECS);
+}
+
+static void
+on_all_renewed(void *arg)
+{
+	struct keeper *keeper = arg;
+
+	era_confirm(keeper->era);
+}
+
+static void
+on_wrong_era(void *arg)
+{
+	struct keeper *keeper = arg;
+
+	era_ask(keeper->era, heartbeat_workers(keeper->heartbeat));
+}
+
+static void
+on_era(void *arg, const char *name)
+{
+	struct keeper *keeper = arg;
+
+	if (era_name(keeper->era)[0] != '\0' &&
+	    strcmp(era_name(keeper->era), name) != 0)
+		on_wrong_era(keeper);
+}
+
+/* Redis lost its memory: what of ours is left in it, and what is live? */
+static void
+on_new_era(void *arg)
+{
+	struct keeper *keeper = arg;
+
+	if (keeper->is_stopped)
+		return;
+	leases_renew(keeper->leases);
+	reconcile_start(keeper->reconcile);
 }
 
 static void
@@ -143,11 +187,14 @@ announce(struct keeper *keeper)
 }
 
 static void
-on_released(void *arg, const struct uuid *id)
+on_released(void *arg, const struct uuid *id, bool is_sure)
 {
 	struct keeper *keeper = arg;
 
-	(void)id;
+	/* A release that comes late must not undo a claim of ours. */
+	if (!is_sure)
+		claimer_avoid(keeper->claimer, id,
+		    keeper->params.conf->lease_ttl * 1000);
 	announce(keeper);
 	if (keeper->params.on_released != NULL)
 		keeper->params.on_released(keeper->params.arg);
@@ -185,6 +232,7 @@ keeper_redis_up(struct keeper *keeper)
 {
 	if (keeper->is_stopped)
 		return;
+	era_ask(keeper->era, heartbeat_workers(keeper->heartbeat));
 	heartbeat_send(keeper->heartbeat);
 	leases_renew(keeper->leases);
 	reconcile_start(keeper->reconcile);
@@ -249,7 +297,8 @@ keeper_stop(struct keeper *keeper)
 bool
 keeper_is_quiet(const struct keeper *keeper)
 {
-	return leases_releasing(keeper->leases) == 0 && !keeper->is_announcing;
+	return leases_releasing(keeper->leases) == 0 &&
+	    !keeper->is_announcing && !claimer_is_asking(keeper->claimer);
 }
 
 size_t
@@ -288,16 +337,21 @@ make_parts(struct keeper *keeper)
 	keeper->heartbeat = heartbeat_new(&(struct heartbeat_params){
 	    .base = p->base, .redis = p->redis, .conf = p->conf,
 	    .worker_id = p->worker_id, .role = "sync", .describe = describe,
+	    .is_willing = may_claim, .on_era = on_era, .arg = keeper });
+	keeper->era = era_new(&(struct era_params){ .redis = p->redis,
+	    .conf = p->conf, .worker_id = p->worker_id, .on_new = on_new_era,
 	    .arg = keeper });
 	keeper->leases = leases_new(&(struct leases_params){
 	    .base = p->base, .redis = p->redis, .conf = p->conf,
 	    .worker_id = p->worker_id, .on_renewed = on_renewed,
-	    .on_lost = on_lost, .on_released = on_released, .arg = keeper });
+	    .on_lost = on_lost, .on_released = on_released,
+	    .on_all_renewed = on_all_renewed, .arg = keeper });
 	keeper->claimer = claimer_new(&(struct claimer_params){
 	    .base = p->base, .redis = p->redis, .conf = p->conf,
 	    .worker_id = p->worker_id, .leases = keeper->leases,
-	    .heartbeat = keeper->heartbeat, .may_claim = may_claim,
-	    .on_won = on_won, .arg = keeper });
+	    .heartbeat = keeper->heartbeat, .era = keeper->era,
+	    .may_claim = may_claim, .on_won = on_won,
+	    .on_wrong_era = on_wrong_era, .arg = keeper });
 	keeper->reconcile = reconcile_new(p->redis, on_ask, on_added, keeper);
 }
 
@@ -331,6 +385,7 @@ keeper_free(struct keeper **keeper_p)
 	reconcile_free(&keeper->reconcile);
 	claimer_free(&keeper->claimer);
 	leases_free(&keeper->leases);
+	era_free(&keeper->era);
 	heartbeat_free(&keeper->heartbeat);
 	free(keeper);
 }

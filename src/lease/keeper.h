@@ -32,8 +32,9 @@ struct keeper_params {
 	    int64_t deadline_boot_msecs);
 	void (*on_renewed)(void *arg, const struct uuid *id,
 	    int64_t deadline_boot_msecs);
-	/* Kill its children before anything else. */
-	void (*on_lost)(void *arg, const struct uuid *id, enum lease_end how);
+	/* Kill the children of all of them before anything else. */
+	void (*on_lost)(void *arg, const struct uuid *ids, size_t n,
+	    enum lease_end how);
 	/* A release was answered; may be NULL. */
 	void (*on_released)(void *arg);
 	/* Give up so many, the least recently active first. */

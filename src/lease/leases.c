@@ -7,6 +7,9 @@
  * another host may own the account by then.  The deadline counts from the
  * moment the renewal was sent, because Redis may have acted on it any time
  * after, on a clock that also runs while the host is suspended (R-LEASE-5).
+ *
+ * A renewal goes out in batches, one in a turn of the loop, so that 10,000
+ * leases keep the master from nothing (R-LEASE-4).
  */
 #include "lease/leases.h"
 
@@ -39,25 +42,35 @@ struct leases {
 	uint64_t next_serial;
 	struct event *renew;
 	struct alarm *alarm;
-	int64_t armed_boot_msecs; /* 0: not armed */
+	int64_t armed_boot_msecs; /* no deadline is earlier; 0: not armed */
+
+	/* the renewal under way */
+	struct event *next_batch;
+	struct uuid *due; /* what was held when it began */
+	size_t n_due, at_due;
+	unsigned round;	     /* tells its batches from earlier ones */
+	unsigned unanswered; /* of its batches */
+	bool has_failed;     /* a batch was not answered well */
 };
 
 /* A renewal under way. */
 struct batch {
 	struct leases *leases;
-	int64_t sent_boot_msecs;
+	unsigned round;
+	int64_t deadline_boot_msecs; /* of its leases, when it goes well */
 	size_t n;
 	struct uuid ids[BATCH];
 	uint64_t serials[BATCH];
 };
 
-/* Returns the positions of the leases that are not ours. */
+/* KEYS: leases.  ARGV: worker id, TTL.  Returns the positions of the leases
+ * that are not ours. */
 static struct redis_script renew_script = {
 	.name = "renew",
 	.source =
-	    "local lost = {}\n"
+	    "local lost, owners = {}, redis.call('mget', unpack(KEYS))\n"
 	    "for i, key in ipairs(KEYS) do\n"
-	    "  if redis.pcall('get', key) == ARGV[1] then\n"
+	    "  if owners[i] == ARGV[1] then\n"
 	    "    redis.call('expire', key, ARGV[2])\n"
 	    "  else\n"
 	    "    lost[#lost + 1] = i\n"
@@ -66,6 +79,7 @@ static struct redis_script renew_script = {
 	    "return lost\n",
 };
 
+/* KEYS: lease.  ARGV: worker id. */
 static struct redis_script release_script = {
 	.name = "release",
 	.source =
@@ -74,6 +88,13 @@ static struct redis_script release_script = {
 	    "end\n"
 	    "return 0\n",
 };
+
+const char *
+lease_end_describe(enum lease_end how)
+{
+	return how == LEASE_FENCED ? "no longer ours in Redis (fenced)" :
+	    "not renewed in time";
+}
 
 const char *
 lease_key(const struct redis *redis, const struct uuid *id,
@@ -106,17 +127,33 @@ lease_drop(struct leases *leases, struct lease *lease)
 	free(lease);
 }
 
+/* Drops what is in `ids`, which becomes scratch. */
 static void
-lose(struct leases *leases, struct lease *lease, enum lease_end how)
+lose(struct leases *leases, struct uuid *ids, size_t n, enum lease_end how)
 {
-	struct uuid id = lease->id;
-	bool was_releasing = lease->is_releasing;
+	struct lease *lease;
+	struct uuid id;
+	size_t i, n_lost = 0;
 
-	lease_drop(leases, lease);
-	if (was_releasing)
-		leases->params.on_released(leases->params.arg, &id);
-	else
-		leases->params.on_lost(leases->params.arg, &id, how);
+	for (i = 0; i < n; i++) {
+		id = ids[i];
+		lease = idmap_get(&leases->map, &id);
+		if (lease == NULL || lease->is_releasing)
+			continue;
+		lease_drop(leases, lease);
+		ids[i] = ids[n_lost];
+		ids[n_lost++] = id;
+	}
+	if (n_lost > 0)
+		leases->params.on_lost(leases->params.arg, ids, n_lost, how);
+	for (i = n_lost; i < n; i++) {
+		lease = idmap_get(&leases->map, &ids[i]);
+		if (lease == NULL || !lease->is_releasing)
+			continue;
+		lease_drop(leases, lease);
+		leases->params.on_released(leases->params.arg, &ids[i],
+		    how == LEASE_FENCED);
+	}
 }
 
 /* Ends what has run out; returns the next deadline, 0 when there is none. */
@@ -125,8 +162,8 @@ expire(struct leases *leases)
 {
 	int64_t now = clock_boot_msecs(), next = 0;
 	struct lease *lease;
-	struct uuid *late; /* ids: losing one may end another */
-	size_t at, i, n = 0;
+	struct uuid *late;
+	size_t at, n = 0;
 
 	late = xcalloc(leases->map.n + 1, sizeof(*late));
 	for (at = 0; (lease = idmap_next(&leases->map, &at, NULL)) != NULL;) {
@@ -135,9 +172,7 @@ expire(struct leases *leases)
 		else if (next == 0 || lease->deadline_boot_msecs < next)
 			next = lease->deadline_boot_msecs;
 	}
-	for (i = 0; i < n; i++)
-		if ((lease = idmap_get(&leases->map, &late[i])) != NULL)
-			lose(leases, lease, LEASE_EXPIRED);
+	lose(leases, late, n, LEASE_EXPIRED);
 	free(late);
 	return next;
 }
@@ -154,6 +189,8 @@ on_alarm(void *arg)
 		watch_deadline(leases, next);
 }
 
+/* --- renewing ----------------------------------------------------------- */
+
 static struct lease *
 batch_lease(struct batch *batch, size_t i)
 {
@@ -166,18 +203,51 @@ batch_lease(struct batch *batch, size_t i)
 static void
 lose_answered(struct batch *batch, const redisReply *reply)
 {
+	struct uuid lost[BATCH];
+	size_t i, n = 0;
+
+	for (i = 0; i < reply->elements && n < BATCH; i++) {
+		long long position = reply->element[i]->integer;
+
+		if (position >= 1 && position <= (long long)batch->n &&
+		    batch_lease(batch, (size_t)position - 1) != NULL)
+			lost[n++] = batch->ids[position - 1];
+	}
+	lose(batch->leases, lost, n, LEASE_FENCED);
+}
+
+static void
+prolong(struct batch *batch)
+{
+	struct leases *leases = batch->leases;
 	struct lease *lease;
 	size_t i;
-	long long position;
 
-	for (i = 0; i < reply->elements; i++) {
-		position = reply->element[i]->integer;
-		if (position < 1 || position > (long long)batch->n)
+	for (i = 0; i < batch->n; i++) {
+		lease = batch_lease(batch, i);
+		if (lease == NULL || lease->is_releasing ||
+		    lease->deadline_boot_msecs >= batch->deadline_boot_msecs)
 			continue;
-		lease = batch_lease(batch, (size_t)position - 1);
-		if (lease != NULL)
-			lose(batch->leases, lease, LEASE_FENCED);
+		lease->deadline_boot_msecs = batch->deadline_boot_msecs;
+		leases->params.on_renewed(leases->params.arg, &lease->id,
+		    lease->deadline_boot_msecs);
 	}
+}
+
+static void
+batch_ends(struct batch *batch, bool is_well)
+{
+	struct leases *leases = batch->leases;
+
+	if (batch->round == leases->round) {
+		leases->unanswered--;
+		leases->has_failed |= !is_well;
+		if (leases->unanswered == 0 &&
+		    leases->at_due == leases->n_due && !leases->has_failed &&
+		    leases->params.on_all_renewed != NULL)
+			leases->params.on_all_renewed(leases->params.arg);
+	}
+	free(batch);
 }
 
 static void
@@ -185,30 +255,19 @@ on_renew_reply(void *arg, const redisReply *reply)
 {
 	struct batch *batch = arg;
 	struct leases *leases = batch->leases;
-	int64_t deadline = lease_deadline(leases->params.conf,
-	    batch->sent_boot_msecs);
-	struct lease *lease;
-	size_t i;
+	bool is_well = reply != NULL && reply->type == REDIS_REPLY_ARRAY;
 
-	if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) {
-		/* The deadlines stand. */
-		if (reply != NULL)
-			log_warn(&leases->log, "leases not renewed: %s",
-			    redis_describe(reply));
-		free(batch);
-		return;
+	if (is_well) {
+		lose_answered(batch, reply);
+		/* A late answer saves nobody. */
+		if (leases->armed_boot_msecs <= clock_boot_msecs())
+			expire(leases);
+		prolong(batch);
+	} else if (reply != NULL) { /* the deadlines stand */
+		log_warn(&leases->log, "leases not renewed: %s",
+		    redis_describe(reply));
 	}
-	lose_answered(batch, reply);
-	expire(leases); /* a late answer saves nobody */
-	for (i = 0; i < batch->n; i++) {
-		lease = batch_lease(batch, i);
-		if (lease == NULL || lease->deadline_boot_msecs >= deadline)
-			continue;
-		lease->deadline_boot_msecs = deadline;
-		leases->params.on_renewed(leases->params.arg, &lease->id,
-		    deadline);
-	}
-	free(batch);
+	batch_ends(batch, is_well);
 }
 
 static void
@@ -226,37 +285,60 @@ batch_send(struct batch *batch)
 	snprintf(ttl, sizeof(ttl), "%d", (int)leases->params.conf->lease_ttl);
 	args[batch->n] = leases->params.worker_id;
 	args[batch->n + 1] = ttl;
-	batch->sent_boot_msecs = clock_boot_msecs();
+	/* The TTL of this moment: a reload may change it meanwhile. */
+	batch->deadline_boot_msecs = lease_deadline(leases->params.conf,
+	    clock_boot_msecs());
+	leases->unanswered++;
 	if (redis_eval(leases->params.redis, &renew_script, on_renew_reply,
 		batch, batch->n, args, batch->n + 2) == -1)
-		free(batch);
+		batch_ends(batch, false);
+}
+
+static void
+on_next_batch(evutil_socket_t fd, short what, void *arg)
+{
+	struct leases *leases = arg;
+	struct batch *batch = xcalloc(1, sizeof(*batch));
+	struct lease *lease;
+
+	(void)fd;
+	(void)what;
+	batch->leases = leases;
+	batch->round = leases->round;
+	while (leases->at_due < leases->n_due && batch->n < BATCH) {
+		lease = idmap_get(&leases->map, &leases->due[leases->at_due++]);
+		if (lease == NULL || lease->is_releasing)
+			continue;
+		batch->ids[batch->n] = lease->id;
+		batch->serials[batch->n++] = lease->serial;
+	}
+	if (leases->at_due < leases->n_due)
+		event_in_msecs(leases->next_batch, 0);
+	if (batch->n > 0) {
+		batch_send(batch);
+	} else { /* nothing (more) to renew: that is an end as well */
+		leases->unanswered++;
+		batch_ends(batch, true);
+	}
 }
 
 void
 leases_renew(struct leases *leases)
 {
-	struct batch *batch = NULL;
 	struct lease *lease;
 	size_t at;
 
 	if (!redis_is_up(leases->params.redis))
 		return;
-	for (at = 0; (lease = idmap_next(&leases->map, &at, NULL)) != NULL;) {
-		if (lease->is_releasing)
-			continue;
-		if (batch == NULL) {
-			batch = xcalloc(1, sizeof(*batch));
-			batch->leases = leases;
-		}
-		batch->ids[batch->n] = lease->id;
-		batch->serials[batch->n++] = lease->serial;
-		if (batch->n == BATCH) {
-			batch_send(batch);
-			batch = NULL;
-		}
-	}
-	if (batch != NULL)
-		batch_send(batch);
+	leases->round++;
+	leases->unanswered = 0;
+	leases->has_failed = false;
+	leases->at_due = leases->n_due = 0;
+	leases->due = xreallocarray(leases->due, leases->map.n + 1,
+	    sizeof(*leases->due));
+	for (at = 0; (lease = idmap_next(&leases->map, &at, NULL)) != NULL;)
+		leases->due[leases->n_due++] = lease->id;
+	event_in_msecs(leases->next_batch, 0);
 }
 
 static void
@@ -270,20 +352,18 @@ on_renew(evutil_socket_t fd, short what, void *arg)
 	leases_renew(leases);
 }
 
-int64_t
+void
 leases_hold(struct leases *leases, const struct uuid *id,
-    int64_t sent_boot_msecs)
+    int64_t deadline_boot_msecs)
 {
 	struct lease *lease = xcalloc(1, sizeof(*lease));
 
 	lease->id = *id;
 	lease->serial = ++leases->next_serial;
-	lease->deadline_boot_msecs = lease_deadline(leases->params.conf,
-	    sent_boot_msecs);
+	lease->deadline_boot_msecs = deadline_boot_msecs;
 	if (idmap_put(&leases->map, id, lease) != NULL)
 		die_bug("lease taken twice");
-	watch_deadline(leases, lease->deadline_boot_msecs);
-	return lease->deadline_boot_msecs;
+	watch_deadline(leases, deadline_boot_msecs);
 }
 
 /* --- releasing ---------------------------------------------------------- */
@@ -306,7 +386,8 @@ on_release_reply(void *arg, const redisReply *reply)
 		    reply->str);
 	if (lease != NULL && lease->serial == release->serial) {
 		lease_drop(leases, lease);
-		leases->params.on_released(leases->params.arg, &release->id);
+		leases->params.on_released(leases->params.arg, &release->id,
+		    reply != NULL);
 	}
 	free(release);
 }
@@ -345,6 +426,8 @@ leases_new(const struct leases_params *params)
 	log_init(&leases->log, LOG_LEASE, "%s", "");
 	leases->alarm = alarm_new(params->base, on_alarm, leases);
 	leases->renew = event_new(params->base, -1, 0, on_renew, leases);
+	leases->next_batch = event_new(params->base, -1, 0, on_next_batch,
+	    leases);
 	event_in_msecs(leases->renew, params->conf->lease_renew * 1000);
 	return leases;
 }
@@ -362,7 +445,9 @@ leases_free(struct leases **leases_p)
 	for (at = 0; (lease = idmap_next(&leases->map, &at, NULL)) != NULL;)
 		free(lease);
 	idmap_release(&leases->map);
+	free(leases->due);
 	event_free(leases->renew);
+	event_free(leases->next_batch);
 	alarm_free(&leases->alarm);
 	free(leases);
 }

@@ -21,6 +21,7 @@ enum lease_end {
 	LEASE_FENCED,  /* Redis says that it is not ours */
 	LEASE_EXPIRED, /* Redis did not say that it still is */
 };
+const char *lease_end_describe(enum lease_end how);
 
 struct leases_params {
 	struct event_base *base;
@@ -30,10 +31,16 @@ struct leases_params {
 	/* The lease of the account now lasts until then (CLOCK_BOOTTIME). */
 	void (*on_renewed)(void *arg, const struct uuid *id,
 	    int64_t deadline_boot_msecs);
-	/* Kill first; the lease is no longer in the table. */
-	void (*on_lost)(void *arg, const struct uuid *id, enum lease_end how);
-	/* A release was answered (or nobody will answer it). */
-	void (*on_released)(void *arg, const struct uuid *id);
+	/* All that ended at this moment, no longer in the table: kill for all
+	 * of them before anything else is done for one. */
+	void (*on_lost)(void *arg, const struct uuid *ids, size_t n,
+	    enum lease_end how);
+	/* A release was answered; not is_sure: nobody will answer it, and
+	 * Redis may yet do it at any time. */
+	void (*on_released)(void *arg, const struct uuid *id, bool is_sure);
+	/* All leases that were held when a renewal began have been renewed or
+	 * lost.  May be NULL. */
+	void (*on_all_renewed)(void *arg);
 	void *arg;
 };
 
@@ -45,16 +52,17 @@ void leases_free(struct leases **leases);
 const char *lease_key(const struct redis *redis, const struct uuid *id,
     char out[LEASE_KEY_SIZE]);
 
-/* Just won; returns the deadline. */
-int64_t leases_hold(struct leases *leases, const struct uuid *id,
-    int64_t sent_boot_msecs);
+/* Just won, until this deadline. */
+void leases_hold(struct leases *leases, const struct uuid *id,
+    int64_t deadline_boot_msecs);
 bool leases_has(const struct leases *leases, const struct uuid *id);
 size_t leases_count(const struct leases *leases); /* held, not released */
 size_t leases_releasing(const struct leases *leases);
 /* Deadline of a lease, or INT64_MIN when it is not held. */
 int64_t leases_deadline(const struct leases *leases, const struct uuid *id);
 
-/* Renews all now; also called by its own timer each lease_renew. */
+/* Renews all, from the next turn of the loop on, a batch a turn; also called
+ * by its own timer each lease_renew. */
 void leases_renew(struct leases *leases);
 /* The account's children have ended: deletes the lease if it is ours. */
 void leases_release(struct leases *leases, const struct uuid *id);

@@ -9,9 +9,6 @@
  */
 #include "lease/share.h"
 
-/* After so many rounds nobody with room for them is coming. */
-#define ROUNDS_OF_PATIENCE 2
-
 size_t
 share_target(const struct share *share)
 {
@@ -26,7 +23,7 @@ share_claim(const struct share *share)
 	size_t target = share_target(share);
 	size_t limit = target + target / 10 + 1;
 
-	if (share->left_over_rounds >= ROUNDS_OF_PATIENCE ||
+	if (share->left_over_rounds >= SHARE_PATIENCE ||
 	    limit > share->max)
 		limit = share->max;
 	return share->owned < limit ? limit - share->owned : 0;

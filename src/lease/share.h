@@ -12,12 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* After so many rounds nobody with room for them is coming. */
+#define SHARE_PATIENCE 2
+
 struct share {
 	size_t owned;	/* accounts of this worker */
 	size_t live;	/* accounts that want an owner, in all */
 	size_t workers; /* alive, this one included; 0 counts as 1 */
 	size_t max;	/* max_accounts_per_worker */
-	unsigned left_over_rounds; /* rounds in a row that left ids unowned */
+	unsigned left_over_rounds; /* rounds in a row in which nobody took them */
 };
 
 /* live / workers, rounded up. */
