@@ -294,7 +294,9 @@ cmd_account_set(struct ctl *ctl, const struct args *args, struct err *err)
 	    apply_changes(ctl, args, a, err) == -1 ||
 	    store_account_update(ctl->store, a, err) == -1)
 		return -1;
-	if (is_worth_a_try(args) && a->state == ACCOUNT_ERROR)
+	/* What was refused is forgotten, also while the account is still live
+	 * or on its way there (R-LIFE-6). */
+	if (is_worth_a_try(args) && a->state != ACCOUNT_DISABLED)
 		return enable(ctl, a, "credentials or servers changed", err);
 	/* The owner reads the row again before its next connection. */
 	announce_state(ctl, &a->id, &a->user_id, a->state, a->state_reason);

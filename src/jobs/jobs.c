@@ -17,8 +17,7 @@
 
 static const struct job_kind kinds[] = {
 	{ .name = "sync_bootstrap_account", .queue = QUEUE_BULK,
-	    .run = bootstrap_run, .on_dead = bootstrap_on_dead,
-	    .pause_first_secs = 30, .pause_max_secs = 3600 },
+	    .run = bootstrap_run, .on_dead = bootstrap_on_dead },
 	{ .name = "refresh_account_job", .queue = QUEUE_INTERACTIVE,
 	    .run = refresh_run,
 	    .pause_first_secs = 10, .pause_max_secs = 300 },
@@ -92,18 +91,24 @@ take(const struct job_env *env, const struct uuid *job_id,
 }
 
 static int64_t
-next_try(const struct job_kind *kind, const struct job *job,
-    const struct err *failure)
+next_try(const struct job_env *env, const struct job_kind *kind,
+    const struct job *job, const struct err *failure)
 {
 	uint32_t random = UINT32_MAX / 2;
+	int64_t first = kind->pause_first_secs, max = kind->pause_max_secs;
 	int64_t pause;
 
 	if (failure->kind == ERR_STOPPED)
 		return clock_wall_secs();
+	if (first == 0) {
+		/* An account's failure like any other, but a job has so many
+		 * attempts and no more: these reach over ten hours. */
+		first = env->conf->backoff_first;
+		max = env->conf->backoff_max * 6;
+	}
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	pause = backoff_msecs(job->attempts < 1 ? 1 : job->attempts,
-	    kind->pause_first_secs * 1000, kind->pause_max_secs * 1000,
-	    random) / 1000;
+	    first * 1000, max * 1000, random) / 1000;
 	if (pause < failure->retry_after_secs)
 		pause = failure->retry_after_secs;
 	return clock_wall_secs() + pause;
@@ -126,7 +131,7 @@ write_end(const struct job_env *env, const struct job_kind *kind,
 		rv = store_job_done(db.store, &job->id, env->worker_id, err);
 	else
 		rv = store_job_failed(db.store, &job->id, env->worker_id,
-		    &out->failure, next_try(kind, job, &out->failure),
+		    &out->failure, next_try(env, kind, job, &out->failure),
 		    &out->is_dead, err);
 	job_db_close(env, &db);
 	return rv;

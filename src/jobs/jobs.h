@@ -36,7 +36,8 @@ struct job_kind {
 	job_function run;
 	/* Attempts are used up: what is to be said to the application. */
 	void (*on_dead)(struct job_run *run, const struct err *failure);
-	int64_t pause_first_secs, pause_max_secs; /* between attempts */
+	/* Between attempts; 0: as backoff_first and backoff_max say. */
+	int64_t pause_first_secs, pause_max_secs;
 };
 /* NULL: unknown. */
 const struct job_kind *job_kind_find(const char *name);

@@ -52,8 +52,12 @@ pass_once(const struct job_env *env, const struct uuid *account_id,
 	s = sync_open(env->conf, env->quirks, env->hooks, account_id, epoch);
 	rv = sync_pass(s, SCOPE_ALL, err);
 	if (rv == -1 && err->kind != ERR_FENCED && sync_record_failure(s, err,
-		&is_condemned, &retry_secs, &ignored) == 0 && is_condemned)
-		err->kind = ERR_PERMANENT;
+		&is_condemned, &retry_secs, &ignored) == 0) {
+		if (is_condemned)
+			err->kind = ERR_PERMANENT;
+		else if (retry_secs > err->retry_after_secs)
+			err->retry_after_secs = (uint32_t)retry_secs;
+	}
 	sync_totals_take(s, totals_r);
 	sync_close(&s);
 	return rv;
