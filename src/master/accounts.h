@@ -73,6 +73,7 @@ struct accounts {
 	struct idmap map;
 	struct hosts *hosts;
 	struct event *run;	/* something is due */
+	bool is_wanted;		/* ... now: dispatch_soon */
 	struct event *evaluate; /* tiers, each tier_interval */
 	bool is_budget_stale;
 	uint64_t listing; /* number of the reconcile under way */

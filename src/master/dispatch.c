@@ -30,6 +30,8 @@
 #define FORKS_A_TURN 10
 /* An idle pool child above pool_min is kept so long. */
 #define LINGER_MSECS 30000
+/* Due polls without a child: one becomes ready, and wakes us, or this. */
+#define NO_CHILD_YET_MSECS 1000
 /* When no child could be made. */
 #define NO_CHILD_MSECS 30000
 
@@ -310,7 +312,8 @@ place_polls(struct turn *turn)
 			child = next;
 		}
 	}
-	/* The rest is looked at when a child becomes ready. */
+	if (wanted > 0)
+		look_at(turn, turn->now + NO_CHILD_YET_MSECS);
 	fork_pool(turn, wanted);
 }
 
@@ -341,6 +344,7 @@ dispatch_run(int fd, short what, void *arg)
 {
 	struct master *m = arg;
 	struct turn turn = { .m = m, .now = clock_mono_msecs() };
+	int64_t boot = clock_boot_msecs();
 	struct account *account;
 	size_t at;
 
@@ -351,9 +355,12 @@ dispatch_run(int fd, short what, void *arg)
 	turn.next = turn.now + LOOK_MSECS;
 	if (m->accounts->is_budget_stale)
 		tiers_share_out(m);
+	m->accounts->is_wanted = false; /* the walk sees it all */
 	for (at = 0; (account = idmap_next(&m->accounts->map, &at, NULL)) !=
 	    NULL;) {
-		if (account->state != ACCOUNT_OWNED)
+		/* Past its deadline it is not ours: about to be lost. */
+		if (account->state != ACCOUNT_OWNED ||
+		    account->deadline_boot_msecs <= boot)
 			continue;
 		place_hot(&turn, account);
 		note_due(&turn, account);
@@ -363,12 +370,17 @@ dispatch_run(int fd, short what, void *arg)
 	trim_pool(&turn);
 	free(turn.hot);
 	free(turn.due);
+	/* What was asked for in this turn comes before what we found. */
+	if (m->accounts->is_wanted)
+		turn.next = turn.now;
 	event_in_msecs(m->accounts->run, turn.next - turn.now);
 }
 
 void
 dispatch_soon(struct master *m)
 {
-	if (m->accounts != NULL && !m->is_stopping)
-		event_in_msecs(m->accounts->run, 0);
+	if (m->accounts == NULL || m->is_stopping)
+		return;
+	m->accounts->is_wanted = true;
+	event_in_msecs(m->accounts->run, 0);
 }

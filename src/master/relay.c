@@ -338,6 +338,8 @@ relay_ready(void *arg, struct child *child)
 		child_prolong(child, silence_msecs(m->conf, KIND_HOT));
 		break;
 	case KIND_POOL:
+		if (child->is_old)
+			child_stop(child, "settings changed");
 		dispatch_soon(m);
 		break;
 	case KIND_JOB:
