@@ -24,6 +24,8 @@
 #define WAIT_MAX_MSECS 600000
 /* What a refused child is told to wait. */
 #define RETRY_MSECS 5000
+/* After a no at the gate: other workers do not tell when they are done. */
+#define GATE_MSECS 1000
 
 struct host {
 	TAILQ_ENTRY(host) entry;
@@ -39,7 +41,9 @@ struct want {
 	struct msg_want msg;
 	struct host *host; /* RESOURCE_SOCKET */
 	int64_t deadline;
-	bool is_granted;
+	int64_t not_before; /* waiting: the gate said no */
+	bool is_taken; /* in `granted`: counted */
+	bool is_asked; /* ... but the gate has not answered yet */
 };
 
 TAILQ_HEAD(want_list, want);
@@ -49,8 +53,9 @@ struct grants {
 	void (*answer)(void *arg, uint32_t generation,
 	    const struct msg_grant *grant);
 	void *arg;
+	struct grants_gate gate;
 	struct want_list waiting; /* in order of coming */
-	struct want_list granted;
+	struct want_list granted; /* or about to be */
 	TAILQ_HEAD(, host) hosts;
 	struct idmap accounts; /* connections, as a number */
 	size_t used[RESOURCE_COUNT];
@@ -119,11 +124,25 @@ count(struct grants *grants, struct want *want, int by)
 	}
 }
 
+static bool
+is_gated(const struct grants *grants, const struct want *want)
+{
+	return grants->gate.ask != NULL &&
+	    want->msg.resource == RESOURCE_ACCOUNT &&
+	    !uuid_is_null(&want->account);
+}
+
+static uint64_t
+tag_of(const struct want *want)
+{
+	return (uint64_t)want->generation << 32 | want->msg.want_id;
+}
+
 static void
 take(struct grants *grants, struct want *want)
 {
 	count(grants, want, 1);
-	want->is_granted = true;
+	want->is_taken = true;
 	TAILQ_INSERT_TAIL(&grants->granted, want, entry);
 }
 
@@ -131,7 +150,10 @@ static void
 put_back(struct grants *grants, struct want *want)
 {
 	count(grants, want, -1);
+	want->is_taken = want->is_asked = false;
 	TAILQ_REMOVE(&grants->granted, want, entry);
+	if (is_gated(grants, want))
+		grants->gate.give_back(grants->gate.arg, tag_of(want));
 }
 
 /* --- hosts -------------------------------------------------------------- */
@@ -205,19 +227,45 @@ say_no(struct grants *grants, const struct want *want)
 	grants->answer(grants->arg, want->generation, &grant);
 }
 
+static void
+grant(struct grants *grants, struct want *want)
+{
+	take(grants, want);
+	if (is_gated(grants, want)) {
+		want->is_asked = true;
+		grants->gate.ask(grants->gate.arg, &want->account,
+		    tag_of(want));
+	} else {
+		say_yes(grants, want);
+	}
+}
+
+static void
+let_wait(struct grants *grants, struct want *want)
+{
+	TAILQ_INSERT_TAIL(&grants->waiting, want, entry);
+	grants->n_waiting++;
+}
+
+static void
+refuse(struct grants *grants, struct want *want)
+{
+	say_no(grants, want);
+	want_free(grants, want);
+}
+
 /* Something was given back: whoever fits now, in order. */
 static void
-serve(struct grants *grants)
+serve(struct grants *grants, int64_t now)
 {
 	struct want *want, *next;
 
 	TAILQ_FOREACH_SAFE(want, &grants->waiting, entry, next) {
-		if (!fits(grants, want))
+		if (want->not_before > now || !fits(grants, want))
 			continue;
 		TAILQ_REMOVE(&grants->waiting, want, entry);
 		grants->n_waiting--;
-		take(grants, want);
-		say_yes(grants, want);
+		grant(grants, want);
 	}
 }
 
@@ -225,20 +273,48 @@ int64_t
 grants_expire(struct grants *grants, int64_t now)
 {
 	struct want *want, *next;
-	int64_t first = -1;
+	int64_t first = -1, at;
 
 	TAILQ_FOREACH_SAFE(want, &grants->waiting, entry, next) {
-		if (want->deadline > now) {
-			if (first == -1 || want->deadline < first)
-				first = want->deadline;
+		if (want->deadline > now)
 			continue;
-		}
 		TAILQ_REMOVE(&grants->waiting, want, entry);
 		grants->n_waiting--;
-		say_no(grants, want);
-		want_free(grants, want);
+		refuse(grants, want);
+	}
+	serve(grants, now);
+	TAILQ_FOREACH(want, &grants->waiting, entry) {
+		at = want->not_before > now &&
+		    want->not_before < want->deadline ? want->not_before :
+		    want->deadline;
+		if (first == -1 || at < first)
+			first = at;
 	}
 	return first;
+}
+
+void
+grants_settle(struct grants *grants, uint64_t tag, bool is_granted,
+    int64_t now)
+{
+	struct want *want;
+
+	TAILQ_FOREACH(want, &grants->granted, entry)
+		if (want->is_asked && tag_of(want) == tag)
+			break;
+	if (want == NULL)
+		return;
+	want->is_asked = false;
+	if (is_granted) {
+		say_yes(grants, want);
+		return;
+	}
+	put_back(grants, want);
+	want->not_before = now + GATE_MSECS;
+	if (want->deadline > now)
+		let_wait(grants, want);
+	else
+		refuse(grants, want);
 }
 
 /* --- asking ------------------------------------------------------------- */
@@ -278,19 +354,15 @@ grants_want(struct grants *grants, uint32_t generation,
 	want->msg = *msg;
 	if (msg->resource == RESOURCE_SOCKET)
 		want->host = host_get(grants, msg->host);
-	if (fits(grants, want)) {
-		take(grants, want);
-		say_yes(grants, want);
-		return 0;
-	}
-	if (wait <= 0) {
-		say_no(grants, want);
-		want_free(grants, want);
-		return 0;
-	}
-	want->deadline = now + (wait < WAIT_MAX_MSECS ? wait : WAIT_MAX_MSECS);
-	TAILQ_INSERT_TAIL(&grants->waiting, want, entry);
-	grants->n_waiting++;
+	if (wait > WAIT_MAX_MSECS)
+		wait = WAIT_MAX_MSECS;
+	want->deadline = now + (wait > 0 ? wait : 0);
+	if (fits(grants, want))
+		grant(grants, want);
+	else if (wait > 0)
+		let_wait(grants, want);
+	else
+		refuse(grants, want);
 	return 0;
 }
 
@@ -304,7 +376,7 @@ remove_from(struct grants *grants, struct want_list *list,
 		if (want->generation != generation ||
 		    (want_id != NULL && want->msg.want_id != *want_id))
 			continue;
-		if (want->is_granted) {
+		if (want->is_taken) {
 			put_back(grants, want);
 		} else {
 			TAILQ_REMOVE(list, want, entry);
@@ -321,7 +393,6 @@ grants_give_back(struct grants *grants, uint32_t generation,
 	remove_from(grants, &grants->waiting, generation, &want_id);
 	remove_from(grants, &grants->granted, generation, &want_id);
 	grants_expire(grants, now);
-	serve(grants);
 }
 
 void
@@ -330,7 +401,6 @@ grants_drop(struct grants *grants, uint32_t generation, int64_t now)
 	remove_from(grants, &grants->waiting, generation, NULL);
 	remove_from(grants, &grants->granted, generation, NULL);
 	grants_expire(grants, now);
-	serve(grants);
 }
 
 /* --- life --------------------------------------------------------------- */
@@ -348,6 +418,12 @@ grants_new(const struct conf *conf,
 	TAILQ_INIT(&grants->granted);
 	TAILQ_INIT(&grants->hosts);
 	return grants;
+}
+
+void
+grants_set_gate(struct grants *grants, const struct grants_gate *gate)
+{
+	grants->gate = *gate;
 }
 
 void

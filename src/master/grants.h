@@ -7,6 +7,9 @@
  * A child asks by want_id; a grant lasts until it is given back or the child
  * is gone, so SIGKILL leaks nothing (R-CONN-1, R-CONN-2, R-MEM-1).  Who must
  * wait waits in order, up to a deadline of its own choosing.
+ *
+ * A connection of an account needs a second word, of who counts them over all
+ * workers; that comes later, and the place is kept meanwhile (R-CONN-1).
  */
 #ifndef MASTER_GRANTS_H
 #define MASTER_GRANTS_H
@@ -14,6 +17,7 @@
 #include "conf/conf.h"
 #include "ipc/messages.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct grants;
@@ -23,6 +27,18 @@ struct grants *grants_new(const struct conf *conf,
 	const struct msg_grant *grant), void *arg);
 void grants_free(struct grants **grants);
 
+/* Who counts the connections of an account over all workers; the answer to
+ * ask() is grants_settle(), perhaps before it returns.  Without a gate this
+ * worker's own count is all. */
+struct grants_gate {
+	void (*ask)(void *arg, const struct uuid *account, uint64_t tag);
+	void (*give_back)(void *arg, uint64_t tag);
+	void *arg;
+};
+void grants_set_gate(struct grants *grants, const struct grants_gate *gate);
+void grants_settle(struct grants *grants, uint64_t tag, bool is_granted,
+    int64_t now);
+
 /* `account` may be the null id: then RESOURCE_ACCOUNT is not counted.
  * -1: nonsense (id in use, too many wants). */
 int grants_want(struct grants *grants, uint32_t generation,
@@ -31,7 +47,8 @@ void grants_give_back(struct grants *grants, uint32_t generation,
     uint32_t want_id, int64_t now);
 /* The child is gone. */
 void grants_drop(struct grants *grants, uint32_t generation, int64_t now);
-/* Refuses those who waited too long; the next such moment, -1: none. */
+/* Refuses those who waited too long, asks again at the gate; when it is to be
+ * called next, -1: there is no such moment. */
 int64_t grants_expire(struct grants *grants, int64_t now);
 
 size_t grants_in_use(const struct grants *grants, enum resource resource);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/xmem.h"
+#include "lease/conns.h"
 #include "lease/heartbeat.h"
 #include "lease/keeper.h"
 #include "lease/loop.h"
@@ -75,6 +76,7 @@ on_redis_up(void *arg)
 		keeper_redis_up(m->keeper);
 	if (m->heartbeat != NULL)
 		heartbeat_send(m->heartbeat);
+	conns_tell(m->conns);
 }
 
 static void
@@ -195,6 +197,33 @@ master_describe(void *arg)
 }
 
 /* --- budgets ------------------------------------------------------------ */
+
+/* The connections of an account over all workers (R-CONN-1). */
+static void
+ask_gate(void *arg, const struct uuid *account, uint64_t tag)
+{
+	struct master *m = arg;
+
+	conns_take(m->conns, account, tag);
+}
+
+static void
+leave_gate(void *arg, uint64_t tag)
+{
+	struct master *m = arg;
+
+	conns_give_back(m->conns, tag);
+}
+
+static void
+on_gate(void *arg, uint64_t tag, bool is_granted)
+{
+	struct master *m = arg;
+
+	grants_settle(m->grants, tag, is_granted, clock_mono_msecs());
+	if (!is_granted)
+		master_watch_grants(m);
+}
 
 static void
 on_grants_timer(evutil_socket_t fd, short what, void *arg)
@@ -465,6 +494,12 @@ begin(struct master *m)
 	m->grants_timer = event_new(m->base, -1, 0, on_grants_timer, m);
 	m->stop_timer = event_new(m->base, -1, 0, on_stop_timer, m);
 	m->redis = connect_redis(m, "main", true);
+	m->conns = conns_new(&(struct conns_params){ .base = m->base,
+	    .redis = m->redis, .conf = m->conf, .worker_id = m->worker_id,
+	    .role = m->conf->worker_role == ROLE_SYNC ? "sync" : "jobs",
+	    .on_answer = on_gate, .arg = m });
+	grants_set_gate(m->grants, &(struct grants_gate){ .ask = ask_gate,
+	    .give_back = leave_gate, .arg = m });
 	m->clerk = clerk_new(m, "main", m->conf->command_timeout * 1000);
 	if (m->conf->worker_role == ROLE_SYNC)
 		begin_sync(m);
@@ -486,6 +521,7 @@ end(struct master *m)
 	accounts_free(&m->accounts);
 	clerk_free(&m->clerk);
 	clerk_free(&m->upkeeper);
+	conns_free(&m->conns);
 	grants_free(&m->grants);
 	if (m->grants_timer != NULL)
 		event_free(m->grants_timer);

@@ -17,6 +17,7 @@ struct accounts;
 struct child;
 struct children;
 struct clerk;
+struct conns;
 struct control;
 struct event;
 struct event_base;
@@ -58,6 +59,7 @@ struct master {
 	int64_t started_mono;
 
 	struct redis *redis;
+	struct conns *conns; /* counted over all workers */
 	struct children *children;
 	struct grants *grants;
 	struct clerk *clerk;

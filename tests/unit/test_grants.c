@@ -188,6 +188,111 @@ START_TEST(nonsense_is_refused)
 }
 END_TEST
 
+/* --- the gate (R-CONN-1) ------------------------------------------------ */
+
+static uint64_t asked[10], given_back[10];
+static unsigned n_asked, n_given_back;
+
+static void
+on_ask(void *arg, const struct uuid *account, uint64_t tag)
+{
+	(void)arg;
+	ck_assert(!uuid_is_null(account));
+	asked[n_asked++] = tag;
+}
+
+static void
+on_leave(void *arg, uint64_t tag)
+{
+	(void)arg;
+	given_back[n_given_back++] = tag;
+}
+
+static struct uuid
+gated(void)
+{
+	struct grants_gate gate = { .ask = on_ask, .give_back = on_leave };
+	struct uuid id;
+
+	n_asked = n_given_back = 0;
+	grants_set_gate(grants, &gate);
+	uuid_generate(&id);
+	return id;
+}
+
+START_TEST(connection_of_an_account_waits_for_the_gate)
+{
+	struct uuid id = gated();
+
+	want(1, RESOURCE_ACCOUNT, "", false, 0, &id, 0);
+	ck_assert_int_eq(answers[1], NOTHING);
+	ck_assert_uint_eq(n_asked, 1);
+	grants_settle(grants, asked[0], true, 5);
+	ck_assert_int_eq(answers[1], YES);
+	grants_settle(grants, asked[0], false, 6); /* nobody asked */
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 1);
+	grants_give_back(grants, 1, 1, 9);
+	ck_assert_uint_eq(n_given_back, 1);
+	ck_assert_uint_eq(given_back[0], asked[0]);
+	/* other resources, and nobody's account, have no gate */
+	want(2, RESOURCE_ACCOUNT, "", false, 0, &nobody, 0);
+	ck_assert_int_eq(answers[2], YES);
+	want(3, RESOURCE_SOCKET, "imap.example", false, 0, &id, 0);
+	ck_assert_int_eq(answers[3], YES);
+	ck_assert_uint_eq(n_asked, 1);
+}
+END_TEST
+
+START_TEST(place_is_kept_while_the_gate_is_asked)
+{
+	struct uuid id = gated();
+	uint32_t g;
+
+	for (g = 1; g <= 3; g++)
+		want(g, RESOURCE_ACCOUNT, "", false, 1000, &id, 0);
+	ck_assert_uint_eq(n_asked, 2); /* the third waits for a place */
+	grants_settle(grants, asked[0], true, 1);
+	grants_give_back(grants, 1, 1, 2);
+	ck_assert_uint_eq(n_asked, 3);
+}
+END_TEST
+
+START_TEST(after_a_no_at_the_gate_it_is_asked_again_until_the_deadline)
+{
+	struct uuid id = gated();
+
+	want(1, RESOURCE_ACCOUNT, "", false, 2500, &id, 0);
+	grants_settle(grants, asked[0], false, 100);
+	ck_assert_int_eq(answers[1], NOTHING);
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
+	ck_assert_int_eq(grants_expire(grants, 200), 1100);
+	ck_assert_uint_eq(n_asked, 1);
+	ck_assert_int_eq(grants_expire(grants, 1100), -1);
+	ck_assert_uint_eq(n_asked, 2);
+	grants_settle(grants, asked[1], false, 1600);
+	ck_assert_int_eq(grants_expire(grants, 1600), 2500);
+	grants_expire(grants, 2500);
+	ck_assert_int_eq(answers[1], NO);
+	/* who does not wait is refused at once */
+	want(2, RESOURCE_ACCOUNT, "", false, 0, &id, 3000);
+	grants_settle(grants, asked[2], false, 3001);
+	ck_assert_int_eq(answers[2], NO);
+}
+END_TEST
+
+START_TEST(child_that_dies_while_the_gate_is_asked_leaves_nothing)
+{
+	struct uuid id = gated();
+
+	want(1, RESOURCE_ACCOUNT, "", false, 1000, &id, 0);
+	grants_drop(grants, 1, 1);
+	ck_assert_uint_eq(n_given_back, 1);
+	grants_settle(grants, asked[0], true, 2);
+	ck_assert_int_eq(answers[1], NOTHING);
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -204,6 +309,12 @@ main(void)
 	tcase_add_test(tc, a_dead_child_leaves_nothing_behind);
 	tcase_add_test(tc, one_database_session_is_kept_for_the_clerk);
 	tcase_add_test(tc, nonsense_is_refused);
+	tcase_add_test(tc, connection_of_an_account_waits_for_the_gate);
+	tcase_add_test(tc, place_is_kept_while_the_gate_is_asked);
+	tcase_add_test(tc,
+	    after_a_no_at_the_gate_it_is_asked_again_until_the_deadline);
+	tcase_add_test(tc,
+	    child_that_dies_while_the_gate_is_asked_leaves_nothing);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
