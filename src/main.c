@@ -180,11 +180,11 @@ load_quirks(const struct conf *conf)
 static void
 load_all(const struct conf *conf)
 {
-	static const child_main mains[KIND_COUNT] = {
-		[KIND_CLERK] = clerk_main,
-		[KIND_HOT] = hot_main,
-		[KIND_POOL] = pool_main,
-		[KIND_JOB] = job_main,
+	static const struct child_entry entries[KIND_COUNT] = {
+		[KIND_CLERK] = { clerk_main, 0 },
+		[KIND_HOT] = { hot_main, sizeof(struct hot_task) },
+		[KIND_POOL] = { pool_main, 0 },
+		[KIND_JOB] = { job_main, sizeof(struct job_task) },
 	};
 	struct err err = ERR_INIT;
 
@@ -192,7 +192,7 @@ load_all(const struct conf *conf)
 	if (vault_load(conf->secret_key_file, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
 	slots_init(master_slots(conf));
-	spawn_init(mains);
+	spawn_init(entries);
 }
 
 int

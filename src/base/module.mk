@@ -6,6 +6,7 @@ libbase_a_SOURCES = \
 	src/base/buf.c src/base/buf.h \
 	src/base/clock.c src/base/clock.h \
 	src/base/err.c src/base/err.h \
+	src/base/heap.c src/base/heap.h \
 	src/base/log.c src/base/log.h \
 	src/base/text.c src/base/text.h \
 	src/base/uuid.c src/base/uuid.h \

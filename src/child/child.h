@@ -20,7 +20,7 @@
  */
 void child_init(const struct conf *conf, const struct quirks_table *quirks);
 
-/* child_main of proc/spawn.h */
+/* Of struct child_entry, proc/spawn.h. */
 _Noreturn void clerk_main(const struct child_start *start); /* no task */
 _Noreturn void hot_main(const struct child_start *start);
 _Noreturn void pool_main(const struct child_start *start); /* no task */

@@ -14,7 +14,6 @@
 #include "child/hooks.h"
 #include "child/limits.h"
 
-#include <malloc.h>
 #include <unistd.h>
 
 /* A server that cuts an IDLE of this age is doing what servers do (L096). */
@@ -99,7 +98,6 @@ idle(struct hot *hot)
 	bool is_changed;
 
 	say_idling(hot);
-	malloc_trim(0);
 	if (sync_watch_wait(hot->session, hot->rt.channel, msecs, &is_changed,
 		&err) == 0) {
 		/* Time up: look too, in case the server forgot to tell. */

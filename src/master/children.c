@@ -474,7 +474,7 @@ child_spawn(struct children *children, enum child_kind kind,
 	start.generation = ++children->next_generation;
 	/* Before the fork: the child may look at once. */
 	slot_set_deadline(start.slot, deadline_boot_msecs);
-	if (spawn(&start, NULL, memory, &pid, &channel, err) == -1) {
+	if (spawn(&start, memory, &pid, &channel, err) == -1) {
 		slot_give_back(start.slot);
 		return NULL;
 	}
@@ -529,8 +529,9 @@ children_reap(struct children *children)
 			if (child->pid == pid)
 				break;
 		if (child == NULL) {
-			log_warn(&children->log, "reaped a stranger pid=%d",
-			    (int)pid);
+			if (!spawn_has_reaped(pid))
+				log_warn(&children->log,
+				    "reaped a stranger pid=%d", (int)pid);
 			continue;
 		}
 		/* Its last words first: they say how it went. */

@@ -1,236 +1,350 @@
 /*
  * spawn.c - the one place that forks.
  *
- * Runs in: master; the second half in the new child.  Does not block.
+ * Runs in: master, template, and the beginning of a child.  Waits for the
+ * template, which answers within a millisecond; one that does not is killed.
  *
  * Plain fork, no exec: what was loaded before (trust store, tables, settings)
- * is shared with all children.  The price is that a child inherits everything,
- * so the first thing it does is to let go of what is not its own.  Order
- * matters: signals stay blocked until the master's handlers are gone, and
- * descriptors are closed before anything opens new ones.
+ * is shared with all children, until somebody writes to it.  The master writes
+ * all the time, and each page it writes to would leave every child with an old
+ * copy of its own.  So children are not copies of the master but of a copy of
+ * it that never changes, the template: all it does is fork.
+ *
+ *	master --request, channel--> template --fork--> helper --fork--> child
+ *	   ^-------------------- pid ----------------------'
+ *
+ * The helper ends at once, which makes the child an orphan; the master, being
+ * its nearest subreaper, is its parent from then on.  Two real forks, and not
+ * clone(CLONE_PARENT), because libraries must see them: a random generator
+ * that does not know it was forked repeats itself.
  *
  * A child guarantees its master: it does not outlive it (PDEATHSIG; end of
  * file on the channel as the second line), it holds no descriptor of it, it
  * can gain no privilege, and what it knows reaches no core file.  For
  * debugging, MAILHERD_CORES=1 in the master's environment lifts the last one.
+ * The template may die at any time: the next spawn() starts another.
  */
 #include "config.h"
 
 #include "proc/spawn.h"
 
+#include "base/clock.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "ipc/channel.h"
+#include "proc/confine.h"
 #include "proc/slots.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <syslog.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-static child_main mains[KIND_COUNT];
+/* Two forks of a small process; long, for a machine that is swapping. */
+#define ANSWER_MSECS 5000
+
+static struct child_entry entries[KIND_COUNT];
+
+static struct {
+	pid_t pid; /* 0: none */
+	pid_t master;
+	int fd; /* the master's end */
+} template;
+
+struct request {
+	struct child_start start; /* channel and task: not yet filled in */
+	uint64_t memory_limit_bytes;
+	unsigned char task[SPAWN_TASK_MAX];
+};
+
+struct answer {
+	pid_t pid; /* -1: none */
+	int fork_errno;
+};
 
 void
-spawn_init(const child_main entry_points[KIND_COUNT])
+spawn_init(const struct child_entry entry_points[KIND_COUNT])
 {
-	memcpy(mains, entry_points, sizeof(mains));
+	int i;
+
+	memcpy(entries, entry_points, sizeof(entries));
+	for (i = 0; i < KIND_COUNT; i++)
+		if (entries[i].task_size > SPAWN_TASK_MAX)
+			die_bug("the task of a %s child is too large",
+			    child_kind_name((enum child_kind)i));
 }
 
-/* Everything but 0, 1, 2 and these two. */
-static void
-close_all_but(int a, int b)
-{
-	unsigned low = (unsigned)(a < b ? a : b);
-	unsigned high = (unsigned)(a < b ? b : a);
-
-	if (low > 3)
-		close_range(3, low - 1, 0);
-	if (high > low + 1 && high > 3)
-		close_range(low < 3 ? 3 : low + 1, high - 1, 0);
-	close_range(high < 3 ? 3 : high + 1, ~0U, 0);
-}
-
-static void
-let_go_of_descriptors(int channel)
-{
-	int null;
-
-	/*
-	 * syslog remembers its socket by number; once that number is a mail
-	 * server's, log lines would go there.  It opens a new one by itself.
-	 */
-	closelog();
-	close_all_but(channel, log_fd());
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null == -1)
-		return;
-	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
-	if (null > STDERR_FILENO)
-		close(null);
-}
-
-/*
- * Handlers are the master's; a sanitizer's for crashes are kept.  What an
- * operator sends to the whole family (reload, Ctrl-C) is for the master alone.
- */
-static void
-reset_signals(void)
-{
-	static const int ignored[] = { SIGHUP, SIGINT, SIGUSR1, SIGUSR2,
-		SIGPIPE };
-	sigset_t none;
-	size_t i;
-	int sig;
-
-	for (sig = 1; sig < NSIG; sig++)
-		if (sig != SIGSEGV && sig != SIGBUS && sig != SIGFPE &&
-		    sig != SIGILL && sig != SIGABRT)
-			signal(sig, SIG_DFL);
-	for (i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		signal(ignored[i], SIG_IGN);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* _exit() and not exit(): atexit handlers are the master's. */
-static _Noreturn void
-fail(const char *what)
-{
-	log_error(NULL, "%s: %s", what, strerror(errno));
-	_exit(EXIT_BUG);
-}
-
-static void
-bind_to_master(pid_t master)
-{
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1)
-		fail("PR_SET_PDEATHSIG");
-	/* it may have died before */
-	if (getppid() != master)
-		_exit(EXIT_MASTER_GONE);
-}
-
-/* Address space reaches far beyond memory under these. */
-static bool
-is_memory_checked(void)
-{
-#ifdef MAILHERD_SANITIZED
-	return true;
-#else
-	const char *preload = getenv("LD_PRELOAD");
-
-	return preload != NULL && strstr(preload, "vgpreload") != NULL;
-#endif
-}
-
-static uint64_t
-address_space_now(void)
-{
-	unsigned long long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-
-	if (f != NULL) {
-		if (fscanf(f, "%llu", &pages) != 1)
-			pages = 0;
-		fclose(f);
-	}
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static void
-limit_memory(uint64_t limit_bytes)
-{
-	struct rlimit limit;
-
-	mallopt(M_TRIM_THRESHOLD, 65536);
-	if (limit_bytes == 0 || is_memory_checked())
-		return;
-	limit.rlim_cur = limit.rlim_max = address_space_now() + limit_bytes;
-	if (setrlimit(RLIMIT_AS, &limit) == -1)
-		log_warn(NULL, "memory limit not set: %s", strerror(errno));
-}
-
-static void
-prefer_for_oom(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd == -1)
-		return;
-	if (write(fd, "500", 3) == -1)
-		log_debug(NULL, "oom_score_adj: %s", strerror(errno));
-	close(fd);
-}
-
-static void
-confine(void)
-{
-	static const struct rlimit none = { 0, 0 };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-		fail("PR_SET_NO_NEW_PRIVS");
-	/* LeakSanitizer traces itself */
-	if (getenv("MAILHERD_CORES") != NULL || is_memory_checked())
-		return;
-	setrlimit(RLIMIT_CORE, &none);
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-}
+/* --- in the child -------------------------------------------------------- */
 
 static _Noreturn void
-become_child(const struct child_start *start, pid_t master,
-    void (*on_child)(void), uint64_t memory_limit_bytes)
+become_child(struct request *request, pid_t helper)
 {
-	bind_to_master(master);
-	let_go_of_descriptors(start->channel);
-	reset_signals();
-	slots_enter_child();
-	if (on_child != NULL)
-		on_child();
-	/* these two while /proc/self is still ours */
-	prefer_for_oom();
-	limit_memory(memory_limit_bytes);
-	confine();
+	static const struct timespec pause = { .tv_nsec = 50000 };
+	struct child_start *start = &request->start;
+
+	/* it is on its way out */
+	while (getppid() == helper)
+		nanosleep(&pause, NULL);
+	confine_bind(template.master);
+	confine_descriptors(start->channel);
+	start->task = request->task;
+	confine_memory(request->memory_limit_bytes);
 	proc_set_title("%s", child_kind_name(start->kind));
-	mains[start->kind](start);
+	entries[start->kind].main(start);
 	log_error(NULL, "%s: main function returned",
 	    child_kind_name(start->kind));
 	_exit(EXIT_BUG);
 }
 
-int
-spawn(struct child_start *start, void (*on_child)(void),
-    uint64_t memory_limit_bytes, pid_t *pid_r, int *channel_r,
-    struct err *err)
+/* --- in the template ----------------------------------------------------- */
+
+static _Noreturn void
+become_helper(struct request *request, int report)
 {
-	pid_t master = getpid(), pid;
+	pid_t self = getpid();
+	struct answer answer = { .pid = fork() };
+
+	if (answer.pid == 0)
+		become_child(request, self);
+	answer.fork_errno = errno;
+	_exit(write(report, &answer, sizeof(answer)) ==
+	    sizeof(answer) ? 0 : 1);
+}
+
+/* 1: request and channel are there; 0: the master has no more. */
+static int
+receive_request(int fd, struct request *request)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = request,
+		.iov_len = sizeof(*request) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control) };
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (n == -1 && errno == EINTR);
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (n != sizeof(*request) || cmsg == NULL ||
+	    cmsg->cmsg_type != SCM_RIGHTS)
+		return 0;
+	memcpy(&request->start.channel, CMSG_DATA(cmsg), sizeof(int));
+	return 1;
+}
+
+/* Tells the pid when the helper is gone: the child is the master's by then. */
+static int
+make_child(struct request *request, int fd, const int report[2])
+{
+	struct answer answer = { .pid = -1 };
+	pid_t helper = fork();
+
+	if (helper == 0)
+		become_helper(request, report[1]);
+	answer.fork_errno = errno;
+	close(request->start.channel);
+	if (helper != -1) {
+		while (waitpid(helper, NULL, 0) == -1 && errno == EINTR)
+			;
+		if (read(report[0], &answer, sizeof(answer)) !=
+		    sizeof(answer))
+			answer.fork_errno = EAGAIN; /* somebody killed it */
+	}
+	return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) ==
+	    sizeof(answer) ? 0 : -1;
+}
+
+static _Noreturn void
+become_template(int fd)
+{
+	static struct request request; /* not one more page of stack */
+	int report[2];
+
+	confine_bind(template.master);
+	confine_descriptors(fd);
+	confine_signals();
+	slots_enter_child();
+	confine_process();
+	proc_set_title("template");
+	heap_settle();
+	if (pipe2(report, O_CLOEXEC | O_NONBLOCK) == -1)
+		_exit(EXIT_RETRY);
+	while (receive_request(fd, &request) &&
+	    make_child(&request, fd, report) == 0)
+		;
+	_exit(EXIT_DONE);
+}
+
+/* --- in the master ------------------------------------------------------- */
+
+static int
+start_template(struct err *err)
+{
 	sigset_t all, before;
 	int fds[2], fork_errno;
 
-	if (mains[start->kind] == NULL)
+	template.master = getpid();
+	/* Children that their helper leaves behind are ours. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) == -1)
+		die_bug("PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == -1)
+		return err_set(err, ERR_TEMPORARY, "socketpair: %s",
+		    strerror(errno));
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	template.pid = fork();
+	if (template.pid == 0)
+		become_template(fds[1]);
+	fork_errno = errno;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	close(fds[1]);
+	template.fd = fds[0];
+	if (template.pid != -1)
+		return 0;
+	template.pid = 0;
+	close(template.fd);
+	return err_set(err, ERR_TEMPORARY, "fork: %s", strerror(fork_errno));
+}
+
+/* Nothing of it is needed any more; it dies at once. */
+static void
+end_template(void)
+{
+	pid_t pid = template.pid;
+
+	if (pid == 0)
+		return;
+	template.pid = 0;
+	close(template.fd);
+	/* A process of its own that was forked from us has inherited these. */
+	if (template.master != getpid())
+		return;
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) == -1 && errno == EINTR)
+		;
+}
+
+void
+spawn_renew(void)
+{
+	end_template();
+}
+
+bool
+spawn_has_reaped(pid_t pid)
+{
+	if (template.pid != pid)
+		return false;
+	template.pid = 0;
+	close(template.fd);
+	return true;
+}
+
+static int
+send_request(const struct request *request, int channel)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { .space = { 0 } };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)request,
+		.iov_len = sizeof(*request) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control) };
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &channel, sizeof(int));
+	return sendmsg(template.fd, &msg, MSG_NOSIGNAL) ==
+	    sizeof(*request) ? 0 : -1;
+}
+
+static int
+receive_answer(struct answer *answer)
+{
+	struct pollfd pfd = { .fd = template.fd, .events = POLLIN };
+	int64_t end = clock_mono_msecs() + ANSWER_MSECS, left;
+	int r;
+
+	do {
+		left = end - clock_mono_msecs();
+		r = poll(&pfd, 1, left > 0 ? (int)left : 0);
+	} while (r == -1 && errno == EINTR);
+	return r == 1 && recv(template.fd, answer, sizeof(*answer), 0) ==
+	    sizeof(*answer) ? 0 : -1;
+}
+
+static int
+hand_over(const struct request *request, int channel, struct err *err)
+{
+	if (template.pid == 0 && start_template(err) == -1)
+		return -1;
+	if (send_request(request, channel) == 0)
+		return 0;
+	end_template();
+	return err_set(err, ERR_TEMPORARY, "the template has died");
+}
+
+static int
+ask_template(const struct request *request, int channel,
+    struct answer *answer, struct err *err)
+{
+	if (template.master != getpid())
+		end_template();
+	/* One that died since the last child is replaced. */
+	if (hand_over(request, channel, err) == -1 &&
+	    hand_over(request, channel, err) == -1)
+		return -1;
+	if (receive_answer(answer) == 0)
+		return 0;
+	/* It may have made a child: no second time. */
+	end_template();
+	return err_set(err, ERR_TEMPORARY, "the template does not answer");
+}
+
+int
+spawn(struct child_start *start, uint64_t memory_limit_bytes, pid_t *pid_r,
+    int *channel_r, struct err *err)
+{
+	static struct request request;
+	struct answer answer;
+	int fds[2], result;
+
+	if (entries[start->kind].main == NULL)
 		die_bug("spawn before spawn_init");
 	if (channel_pair(fds, err) == -1)
 		return -1;
 	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) == -1)
 		die_bug("O_NONBLOCK: %s", strerror(errno));
-	start->channel = fds[1];
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	pid = fork();
-	if (pid == 0)
-		become_child(start, master, on_child, memory_limit_bytes);
-	fork_errno = errno;
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	memset(&request, 0, sizeof(request));
+	request.start = *start;
+	request.memory_limit_bytes = memory_limit_bytes;
+	if (start->task != NULL)
+		memcpy(request.task, start->task,
+		    entries[start->kind].task_size);
+	result = ask_template(&request, fds[1], &answer, err);
 	close(fds[1]);
-	if (pid == -1) {
+	if (result == 0 && answer.pid == -1)
+		result = err_set(err, ERR_TEMPORARY, "fork: %s",
+		    strerror(answer.fork_errno));
+	if (result == -1) {
 		close(fds[0]);
-		return err_set(err, ERR_TEMPORARY, "no %s child: fork: %s",
-		    child_kind_name(start->kind), strerror(fork_errno));
+		return err_prefix(err, "no %s child",
+		    child_kind_name(start->kind));
 	}
-	*pid_r = pid;
+	*pid_r = answer.pid;
 	*channel_r = fds[0];
 	return 0;
 }

@@ -7,39 +7,50 @@
 #include "base/err.h"
 #include "proc/kinds.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define SPAWN_TASK_MAX 512
 
 struct child_start {
 	enum child_kind kind;
 	uint32_t generation; /* new for every child of this master */
 	uint32_t slot;	     /* proc/slots.h */
 	int channel;	     /* filled in: the child's end, blocking */
-	const void *task;    /* the master's memory at fork, to be copied */
+	const void *task;    /* of its kind's size; the child gets a copy */
 };
 
-typedef void (*child_main)(const struct child_start *start);
+struct child_entry {
+	void (*main)(const struct child_start *start);
+	size_t task_size; /* at most SPAWN_TASK_MAX */
+};
 
 /* Entry points, once at start (main.c knows both sides). */
-void spawn_init(const child_main mains[KIND_COUNT]);
+void spawn_init(const struct child_entry entries[KIND_COUNT]);
 
 /*
- * Forks.  In the child: PR_SET_PDEATHSIG, every descriptor but the channel and
+ * Makes a child of this process, and waits until it is there (spawn.c says
+ * how).  In the child: PR_SET_PDEATHSIG, every descriptor but the channel and
  * the log is closed, signals are reset (SIGHUP, SIGINT, SIGUSR1, SIGUSR2 and
- * SIGPIPE ignored), `on_child` (may be NULL) is called for what the master
- * wants forgotten, limits, confinement, process title; then the main function,
- * which does not return and ends the process with _exit().  In the master: the
- * pid and its end of the channel, non-blocking.
- *
- * on_child must close nothing: the numbers of the master's descriptors are
- * closed already and may be the child's by now.  So no event_base_free(); the
- * loop's memory is best left alone, shared with the master.
+ * SIGPIPE ignored), limits, confinement, process title; then the main
+ * function, which does not return and ends the process with _exit().  In the
+ * master: the pid and its end of the channel, non-blocking.
  *
  * memory_limit_bytes is on top of the address space at birth; 0: no limit.
  */
-int spawn(struct child_start *start, void (*on_child)(void),
-    uint64_t memory_limit_bytes, pid_t *pid_r, int *channel_r,
-    struct err *err);
+int spawn(struct child_start *start, uint64_t memory_limit_bytes,
+    pid_t *pid_r, int *channel_r, struct err *err);
+
+/*
+ * Children are copies of this process as it was at the first spawn().  Call
+ * this when what they inherit (settings, log level, log file) has changed: the
+ * next child is a copy of this process as it is then.
+ */
+void spawn_renew(void);
+/* Somebody waited for this pid; true: it was no child of spawn(), but the
+ * process that makes them.  The next spawn() starts another. */
+bool spawn_has_reaped(pid_t pid);
 
 /* "mailherd: hot ann@example.org idle"; never a secret. */
 void proc_set_title(const char *fmt, ...)

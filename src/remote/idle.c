@@ -8,12 +8,15 @@
  * been read long ago, and does not bear a line before the "+" (L098).
  */
 #include "base/clock.h"
+#include "base/heap.h"
+#include "base/xmem.h"
 #include "remote/command.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
+
+#define IDLE_BUFFER 256 /* bytes; a line of IDLE is short */
 
 struct idle {
 	struct remote *r;
@@ -82,17 +85,31 @@ has_line(struct remote *r)
 	    wire_has_line(r->wire);
 }
 
+/* Nothing may be in them. */
+static void
+resize_buffers(struct remote *r, size_t size)
+{
+	mailstream *s = r->imap->imap_stream;
+
+	if (s->read_buffer_len > 0 || s->write_buffer_len > 0)
+		return;
+	s->read_buffer = xrealloc(s->read_buffer, size);
+	s->write_buffer = xrealloc(s->write_buffer, size);
+	s->buffer_max_size = size;
+}
+
 /* What libetpan and malloc keep from the work before. */
 static void
 slim(struct remote *r)
 {
+	resize_buffers(r, IDLE_BUFFER);
 	mmap_string_free(r->imap->imap_stream_buffer);
 	r->imap->imap_stream_buffer = mmap_string_new("");
 	if (r->imap->imap_response_info != NULL)
 		mailimap_response_info_free(r->imap->imap_response_info);
 	r->imap->imap_response_info = NULL;
 	wire_slim(r->wire);
-	malloc_trim(0);
+	heap_rest();
 }
 
 static int
@@ -188,6 +205,7 @@ remote_idle(struct remote *r, int control_fd, int64_t msecs,
 	slim(r);
 	if (wait_for_news(&idle, control_fd, msecs, wake_r, err) == -1)
 		return -1;
+	resize_buffers(r, STREAM_BUFFER);
 	if (!idle.is_over && finish(&idle, err) == -1)
 		return -1;
 	/* Some servers end an IDLE by themselves. */

@@ -11,6 +11,6 @@ libremote_a_SOURCES = src/remote/remote.h \
 	src/remote/wire.h src/remote/wire.c \
 	src/remote/mend.h src/remote/mend.c src/remote/mend_reply.h \
 	src/remote/mend_list.c src/remote/mend_fetch.c \
-	src/remote/tls.h src/remote/tls.c \
+	src/remote/tls.h src/remote/tls.c src/remote/rehearsal.c \
 	src/remote/net.h src/remote/net.c \
 	src/remote/rawlog.h src/remote/rawlog.c

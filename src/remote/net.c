@@ -70,7 +70,7 @@ net_is_address(const char *host)
 void
 net_init(void)
 {
-	struct addrinfo hints = { .ai_family = AF_UNSPEC,
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_flags = AI_IDN,
 		.ai_socktype = SOCK_STREAM }, *list;
 
 	if (getaddrinfo("localhost", "imap", &hints, &list) == 0)

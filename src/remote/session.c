@@ -19,7 +19,6 @@
 
 #include <gnutls/gnutls.h>
 
-#define STREAM_BUFFER 4096
 #define LOGOUT_MSECS 1000
 
 static const struct quirks_table *quirks_table;

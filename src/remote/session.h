@@ -10,6 +10,7 @@
 
 #include <libetpan/libetpan.h>
 
+#define STREAM_BUFFER 4096 /* libetpan's, for each direction */
 #define COMMAND_MAX_BYTES 8000 /* Exchange takes 10,240 (L223) */
 
 struct remote {

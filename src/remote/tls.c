@@ -66,10 +66,12 @@ tls_init(const char *ca_file, struct err *err)
 	}
 	if (old != NULL)
 		gnutls_certificate_free_credentials(old);
-	if (priority == NULL &&
-	    (r = gnutls_priority_init(&priority, PRIORITY, &where)) < 0)
+	if (priority != NULL)
+		return 0;
+	if ((r = gnutls_priority_init(&priority, PRIORITY, &where)) < 0)
 		return err_set(err, ERR_CONFIG, "GnuTLS priority \"%s\": %s",
 		    where, gnutls_strerror(r));
+	tls_rehearse(priority);
 	return 0;
 }
 

@@ -14,6 +14,9 @@
  */
 int tls_init(const char *ca_file, struct err *err);
 
+/* Inside tls_init; rehearsal.c says what for. */
+void tls_rehearse(gnutls_priority_t priority);
+
 /* A client session for `host`: TLS 1.2 or newer, the chain, the name and the
  * dates verified inside the handshake. */
 int tls_session_new(gnutls_session_t *session_r, const char *host, int fd,

@@ -11,6 +11,7 @@
 #include "sync/pass.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 
 #include <poll.h>
 
@@ -153,6 +154,7 @@ wait_blindly(int control_fd, int64_t msecs, enum remote_wake *wake_r)
 
 	if (msecs > NO_IDLE_MSECS)
 		msecs = NO_IDLE_MSECS;
+	heap_rest();
 	*wake_r = poll(&pfd, 1, (int)msecs) > 0 ? WAKE_CONTROL : WAKE_CHANGED;
 	return 0;
 }

@@ -302,9 +302,11 @@ act_job(const struct child_start *start)
 static _Noreturn void
 perform(const char *role, const char *const *settings, const char *control)
 {
-	static const child_main mains[KIND_COUNT] = {
-		[KIND_CLERK] = act_clerk, [KIND_HOT] = act_hot,
-		[KIND_POOL] = act_pool, [KIND_JOB] = act_job,
+	static const struct child_entry entries[KIND_COUNT] = {
+		[KIND_CLERK] = { act_clerk, 0 },
+		[KIND_HOT] = { act_hot, sizeof(struct hot_task) },
+		[KIND_POOL] = { act_pool, 0 },
+		[KIND_JOB] = { act_job, sizeof(struct job_task) },
 	};
 	static char own[5][160];
 	const char *overrides[SETTINGS_MAX] = { own[0], own[1], own[2], own[3],
@@ -338,7 +340,7 @@ perform(const char *role, const char *const *settings, const char *control)
 	if (vault_load(conf->secret_key_file, &err) == -1)
 		die(1, "%s", err.text);
 	slots_init(master_slots(conf));
-	spawn_init(mains);
+	spawn_init(entries);
 	result = master_main(&(struct master_params){ .conf = conf,
 	    .file = file, .overrides = overrides, .n_overrides = n });
 	conf_free(&conf);

@@ -38,12 +38,13 @@ test_main(const struct child_start *start)
 static void
 set_up(void)
 {
-	static const child_main mains[KIND_COUNT] = { test_main, test_main,
-		test_main, test_main };
+	static const struct child_entry entries[KIND_COUNT] = {
+		{ test_main, 0 }, { test_main, 0 }, { test_main, 0 },
+		{ test_main, 0 } };
 
 	static bool has_slots; /* CK_FORK=no runs all tests in one process */
 
-	spawn_init(mains);
+	spawn_init(entries);
 	if (!has_slots)
 		slots_init(4);
 	has_slots = true;
@@ -84,8 +85,8 @@ start_child(void (*what)(const struct child_start *), uint32_t slot,
 	pid_t pid;
 
 	behaviour = what;
-	ck_assert_int_eq(spawn(&start, NULL, memory, &pid, channel_r, &err),
-	    0);
+	spawn_renew();
+	ck_assert_int_eq(spawn(&start, memory, &pid, channel_r, &err), 0);
 	return pid;
 }
 
