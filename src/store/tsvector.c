@@ -162,47 +162,79 @@ add_run(struct builder *b, const struct run *run, unsigned position,
 		    run->parts[i].len, position + (unsigned)i, weight);
 }
 
+/* Small, so that sorting moves little. */
+struct rank {
+	uint64_t key;
+	const struct lexeme *lexeme;
+};
+
 static int
-lexeme_compare(const char *bytes, const struct lexeme *a,
-    const struct lexeme *b)
+on_compare(const void *va, const void *vb, void *bytes)
 {
+	const struct rank *ra = va, *rb = vb;
+	const struct lexeme *a = ra->lexeme, *b = rb->lexeme;
 	int c;
 
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	c = memcmp(bytes + a->offset, bytes + b->offset,
+	if (ra->key != rb->key)
+		return ra->key < rb->key ? -1 : 1;
+	c = memcmp((char *)bytes + a->offset, (char *)bytes + b->offset,
 	    a->len < b->len ? a->len : b->len);
 	return c != 0 ? c : (int)a->len - (int)b->len;
 }
 
-static int
-on_compare(const void *a, const void *b, void *bytes)
+static struct rank *
+sorted(const struct builder *b)
 {
-	return lexeme_compare(bytes, a, b);
+	struct rank *ranks = xcalloc(b->n_lexemes + 1, sizeof(*ranks));
+	size_t i;
+
+	for (i = 0; i < b->n_lexemes; i++)
+		ranks[i] = (struct rank){ b->lexemes[i].key, &b->lexemes[i] };
+	qsort_r(ranks, b->n_lexemes, sizeof(*ranks), on_compare,
+	    b->bytes.data);
+	return ranks;
+}
+
+static char *
+put_u16be(char *p, unsigned v)
+{
+	*p++ = (char)(v >> 8);
+	*p++ = (char)v;
+	return p;
+}
+
+static char *
+put_lexeme(char *p, const struct builder *b, const struct lexeme *lx)
+{
+	uint32_t at = lx->first;
+	unsigned k;
+
+	memcpy(p, b->bytes.data + lx->offset, lx->len);
+	p += lx->len;
+	*p++ = '\0';
+	p = put_u16be(p, lx->n_spots);
+	for (k = 0; k < lx->n_spots; k++) {
+		p = put_u16be(p, b->spots[at].position);
+		at = b->spots[at].next;
+	}
+	return p;
 }
 
 static void
 write_out(struct builder *b, struct buf *out)
 {
-	const struct lexeme *lx;
+	struct rank *ranks = sorted(b);
+	char *p;
 	size_t i;
-	uint32_t at;
-	unsigned k;
 
-	if (b->n_lexemes > 0)
-		qsort_r(b->lexemes, b->n_lexemes, sizeof(*b->lexemes),
-		    on_compare, b->bytes.data);
 	buf_add_u32be(out, (uint32_t)b->n_lexemes);
-	for (i = 0; i < b->n_lexemes; i++) {
-		lx = &b->lexemes[i];
-		buf_add(out, b->bytes.data + lx->offset, lx->len);
-		buf_addc(out, '\0');
-		buf_add_u16be(out, lx->n_spots);
-		for (at = lx->first, k = 0; k < lx->n_spots; k++) {
-			buf_add_u16be(out, b->spots[at].position);
-			at = b->spots[at].next;
-		}
-	}
+	p = buf_reserve(out, b->bytes.len + 3 * b->n_lexemes +
+	    2 * b->n_spots);
+	for (i = 0; i < b->n_lexemes; i++)
+		p = put_lexeme(p, b, ranks[i].lexeme);
+	out->len = (size_t)(p - out->data);
+	*p = '\0';
+	free(ranks);
 }
 
 void
