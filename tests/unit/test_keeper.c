@@ -1,10 +1,15 @@
 /*
  * test_keeper.c - leases on a private Redis, without a master: many of them,
- * two owners that compete, and a Redis others have written nonsense into.
+ * two owners that compete, a Redis that hangs, is wiped or comes back with an
+ * old snapshot, and one others have written nonsense into.
+ *
+ * Whatever happens, no account is won while the other owner holds it.
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/xmem.h"
+#include "lease/conns.h"
+#include "lease/heartbeat.h"
 #include "lease/idmap.h"
 #include "lease/keeper.h"
 #include "lease/redis.h"
@@ -34,15 +39,21 @@ struct owner {
 	struct idmap owned;
 	unsigned lost, expired, shed, reconciles;
 	bool is_closed; /* claims nothing */
+	unsigned closes_after; /* so many times asked whether it may */
 };
 static struct owner owners[2];
+static unsigned n_both; /* won while the other had it */
 
 /* --- callbacks ---------------------------------------------------------- */
 
 static bool
 may_claim(void *arg)
 {
-	return !((struct owner *)arg)->is_closed;
+	struct owner *owner = arg;
+
+	if (owner->closes_after > 0 && --owner->closes_after == 0)
+		owner->is_closed = true;
+	return !owner->is_closed;
 }
 
 static void
@@ -51,6 +62,7 @@ on_won(void *arg, const struct uuid *id, int64_t deadline)
 	struct owner *owner = arg;
 
 	ck_assert_int_gt(deadline, clock_boot_msecs());
+	n_both += idmap_get(&owners[owner == &owners[0]].owned, id) != NULL;
 	ck_assert_ptr_null(idmap_put(&owner->owned, id, IDMAP_PRESENT));
 }
 
@@ -177,16 +189,13 @@ add_live(unsigned n)
 }
 
 static void
-setup(void)
+start_server(void)
 {
 	char path[96];
 	int null;
 
-	snprintf(directory, sizeof(directory), "/tmp/mailherd-keeper-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/sock", directory);
 	snprintf(spec, sizeof(spec), "unix:%s", path);
-	log_set_level(LOG_LEVEL_ERROR);
 	server = fork();
 	if (server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -200,18 +209,36 @@ setup(void)
 	}
 	for (int64_t until = clock_mono_msecs() + 10000;;) {
 		outsider = redisConnectUnix(path);
-		if (outsider->err == 0)
+		if (outsider->err == 0 && ask("PING") == -1)
 			break;
 		redisFree(outsider);
 		ck_assert_msg(clock_mono_msecs() < until, "no redis-server");
 		usleep(10000); /* until it listens */
 	}
+}
+
+static void
+stop_server(void)
+{
+	redisFree(outsider);
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+}
+
+static void
+setup(void)
+{
+	snprintf(directory, sizeof(directory), "/tmp/mailherd-keeper-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(directory));
+	log_set_level(LOG_LEVEL_ERROR);
+	start_server();
 	conf = (struct conf){ .redis = spec, .redis_password = no_text,
 		.redis_prefix = no_text, .max_accounts_per_worker = MANY,
 		.lease_ttl = 30, .lease_renew = 1, .claim_interval = 1,
 		.heartbeat_interval = 1, .heartbeat_ttl = 5,
 		.rebalance_interval = 1, .reconcile_interval = 3600 };
 	memset(owners, 0, sizeof(owners));
+	n_both = 0;
 	base = event_base_new();
 }
 
@@ -227,12 +254,13 @@ teardown(void)
 		idmap_release(&owners[i].owned);
 	}
 	event_base_free(base);
-	redisFree(outsider);
-	kill(server, SIGKILL);
-	waitpid(server, NULL, 0);
+	stop_server();
 	snprintf(path, sizeof(path), "%s/sock", directory);
 	unlink(path);
+	snprintf(path, sizeof(path), "%s/dump.rdb", directory);
+	unlink(path);
 	rmdir(directory);
+	ck_assert_uint_eq(n_both, 0);
 }
 
 /* The busiest turn of the loop, in CPU time: other load does not count. */
@@ -428,6 +456,284 @@ START_TEST(nonsense_in_redis_costs_only_itself)
 }
 END_TEST
 
+/* --- a Redis that loses its memory (R-LEASE-11) ------------------------- */
+
+START_TEST(wiped_redis_heals_without_a_moment_of_both)
+{
+	struct owner *a = start_owner(0), *b = start_owner(1);
+	struct uuid *ids = xcalloc(500, sizeof(*ids));
+	const struct uuid *id;
+	size_t at, n = 0;
+
+	add_live(500);
+	TURN_UNTIL(a->owned.n + b->owned.n == 500);
+	for (at = 0; idmap_next(&a->owned, &at, &id) != NULL;)
+		ids[n++] = *id;
+	for (at = 0; idmap_next(&b->owned, &at, &id) != NULL;)
+		ids[n++] = *id;
+	a->reconciles = b->reconciles = 0;
+	ask("FLUSHALL");
+	TURN_UNTIL(a->lost + b->lost == 500);
+	TURN_UNTIL(a->reconciles > 0 || b->reconciles > 0);
+	keeper_live_ids(a->keeper, ids, n);
+	keeper_live_end(a->keeper, true);
+	keeper_live_ids(b->keeper, ids, n);
+	keeper_live_end(b->keeper, true);
+	TURN_UNTIL(a->owned.n + b->owned.n == 500);
+	ck_assert_uint_eq(a->expired + b->expired, 0);
+	free(ids);
+}
+END_TEST
+
+/* The snapshot says that a has the account; since then it went to b. */
+START_TEST(lease_that_comes_back_from_an_old_snapshot_is_nobodys)
+{
+	struct owner *a = start_owner(0), *b;
+	const struct uuid *found;
+	struct uuid id;
+	size_t at = 0;
+	int64_t until;
+
+	conf.lease_ttl = 10;
+	add_live(1);
+	TURN_UNTIL(a->owned.n == 1);
+	idmap_next(&a->owned, &at, &found);
+	id = *found;
+	ask("SAVE");
+	idmap_remove(&a->owned, &id);
+	keeper_release(a->keeper, &id, 1);
+	b = start_owner(1);
+	a->is_closed = true;
+	TURN_UNTIL(b->owned.n == 1);
+	a->is_closed = false;
+	stop_server();
+	start_server();
+	ck_assert_int_eq(ask("EXISTS sync:lease:%s", uuid_format(&id,
+	    (char[UUID_TEXT_SIZE]){ 0 })), 1);
+	TURN_UNTIL(b->lost == 1); /* fenced: the key has a's name */
+	ck_assert_uint_eq(b->expired, 0);
+	TURN_UNTIL(a->owned.n + b->owned.n == 1);
+	until = clock_mono_msecs() + 1500; /* a renewal later it still is */
+	TURN_UNTIL(clock_mono_msecs() > until);
+	ck_assert_uint_eq(a->owned.n + b->owned.n, 1);
+	ck_assert_uint_eq(a->lost, 0);
+}
+END_TEST
+
+/* R-LEASE-11: less than the TTL disturbs nothing. */
+START_TEST(redis_that_hangs_for_less_than_the_ttl_disturbs_nothing)
+{
+	struct owner *a = start_owner(0);
+	int64_t until;
+
+	add_live(100);
+	TURN_UNTIL(a->owned.n == 100);
+	kill(server, SIGSTOP);
+	until = clock_mono_msecs() + 3000;
+	TURN_UNTIL(clock_mono_msecs() > until);
+	kill(server, SIGCONT);
+	until = clock_mono_msecs() + 2000;
+	TURN_UNTIL(clock_mono_msecs() > until);
+	ck_assert_uint_eq(a->lost, 0);
+	ck_assert_uint_eq(a->owned.n, 100);
+}
+END_TEST
+
+/* R-LEASE-5, R-LEASE-11: and the answers that come after that save nobody. */
+START_TEST(redis_that_hangs_for_longer_costs_all_before_the_ttl)
+{
+	struct owner *a = start_owner(0);
+	int64_t stopped;
+
+	conf.lease_ttl = 5;
+	add_live(100);
+	TURN_UNTIL(a->owned.n == 100);
+	kill(server, SIGSTOP);
+	stopped = clock_mono_msecs();
+	TURN_UNTIL(a->lost == 100);
+	ck_assert_int_lt(clock_mono_msecs() - stopped, 5000);
+	ck_assert_uint_eq(a->expired, 100);
+	ck_assert_uint_eq(keeper_count(a->keeper), 0);
+	kill(server, SIGCONT);
+	TURN_UNTIL(a->owned.n == 100); /* claimed again, without a restart */
+}
+END_TEST
+
+/* --- a dead master of this host (R-LEASE-10) ---------------------------- */
+
+static void
+add_leases_of(const char *owner, unsigned n)
+{
+	char text[UUID_TEXT_SIZE];
+	struct uuid id;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		uuid_generate(&id);
+		ask("SADD sync:live %s", uuid_format(&id, text));
+		ask("SET sync:lease:%s %s EX 1000", text, owner);
+	}
+}
+
+static pid_t
+dead_pid(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+START_TEST(leases_of_a_dead_master_of_this_host_are_inherited)
+{
+	char dead[64], elsewhere[64], alive[64];
+	struct owner *a;
+
+	snprintf(dead, sizeof(dead), "test0:%d:dead", (int)dead_pid());
+	snprintf(elsewhere, sizeof(elsewhere), "test0:%d:else",
+	    (int)dead_pid());
+	snprintf(alive, sizeof(alive), "test0:%d:alive", (int)getppid());
+	add_leases_of(dead, 300);
+	add_leases_of(elsewhere, 5); /* of another boot */
+	add_leases_of(alive, 5);
+	ask("SET sync:boot:%s %s", dead, heartbeat_boot());
+	ask("SET sync:boot:%s other", elsewhere);
+	ask("SET sync:boot:%s %s", alive, heartbeat_boot());
+	/* still counted as alive: the share would be half of it */
+	ask("ZADD sync:workers 99999999999 %s", dead);
+	a = start_owner(0);
+	TURN_UNTIL(a->owned.n == 300);
+	TURN_UNTIL(keeper_workers(a->keeper) == 1);
+	turn();
+	ck_assert_uint_eq(a->owned.n, 300);
+}
+END_TEST
+
+/* --- shares (R-LEASE-3) ------------------------------------------------- */
+
+START_TEST(what_nobody_takes_for_two_rounds_is_taken_beyond_the_share)
+{
+	struct owner *a;
+
+	add_live(100);
+	ask("ZADD sync:workers 99999999999 idle");
+	a = start_owner(0);
+	TURN_UNTIL(a->owned.n > 0);
+	ck_assert_uint_eq(a->owned.n, 56); /* share_claim */
+	TURN_UNTIL(a->owned.n == 100);
+}
+END_TEST
+
+/* Wherever the stop comes, nothing is left behind in Redis. */
+START_TEST(what_is_won_while_stopping_is_released)
+{
+	struct owner *a = &owners[0];
+	const struct uuid *found;
+	struct uuid id;
+	size_t at;
+
+	add_live(500);
+	for (unsigned calls = 1; calls < 12; calls++) {
+		start_owner(0);
+		a->closes_after = calls + 2;
+		a->is_closed = false;
+		TURN_UNTIL(a->is_closed);
+		keeper_stop(a->keeper);
+		while (a->owned.n > 0) {
+			at = 0;
+			idmap_next(&a->owned, &at, &found);
+			id = *found;
+			idmap_remove(&a->owned, &id);
+			keeper_release(a->keeper, &id, 0);
+		}
+		TURN_UNTIL(keeper_is_quiet(a->keeper));
+		ck_assert_int_eq(ask("EVAL %s 0",
+		    "return #redis.call('keys', 'sync:lease:*')"), 0);
+		redis_free(&a->redis);
+		keeper_free(&a->keeper);
+		idmap_release(&a->owned);
+		memset(a, 0, sizeof(*a));
+	}
+}
+END_TEST
+
+/* --- connections (R-CONN-1) --------------------------------------------- */
+
+static int granted[20]; /* by tag: 0 no answer, 1 yes, -1 no */
+
+static void
+on_conn(void *arg, uint64_t tag, bool is_granted)
+{
+	(void)arg;
+	granted[tag] = is_granted ? 1 : -1;
+}
+
+static struct conns *
+start_conns(struct owner *owner, unsigned i, const char *role)
+{
+	return conns_new(&(struct conns_params){ .base = base,
+	    .redis = owner->redis, .conf = &conf, .role = role,
+	    .worker_id = worker_ids[i], .on_answer = on_conn });
+}
+
+static int
+take(struct conns *conns, const struct uuid *account, uint64_t tag)
+{
+	granted[tag] = 0;
+	conns_take(conns, account, tag);
+	TURN_UNTIL(granted[tag] != 0);
+	return granted[tag];
+}
+
+START_TEST(connections_are_counted_over_workers_and_roles)
+{
+	struct owner *a = start_owner(0), *b = start_owner(1);
+	struct conns *sync, *jobs, *other;
+	char key[96];
+	struct uuid id;
+
+	TURN_UNTIL(redis_is_up(a->redis) && redis_is_up(b->redis));
+	sync = start_conns(a, 0, "sync");
+	jobs = start_conns(b, 1, "jobs");
+	uuid_generate(&id);
+	snprintf(key, sizeof(key), "sync:conns:%s", uuid_format(&id,
+	    (char[UUID_TEXT_SIZE]){ 0 }));
+	ck_assert_int_eq(take(sync, &id, 1), 1);
+	ck_assert_int_eq(take(sync, &id, 2), 1);
+	ck_assert_int_eq(take(sync, &id, 3), -1); /* 2 of the sync side */
+	ck_assert_int_eq(take(jobs, &id, 4), 1);
+	ck_assert_int_eq(take(jobs, &id, 5), 1);
+	ck_assert_int_eq(take(jobs, &id, 6), -1); /* 4 in all */
+	ck_assert_int_eq(ask("ZCARD %s", key), 4);
+	conns_give_back(sync, 1);
+	ck_assert_int_eq(take(jobs, &id, 7), 1);
+	/* a new owner: the old one's connections are no more */
+	other = start_conns(b, 1, "sync");
+	ck_assert_int_eq(take(other, &id, 8), 1);
+	ck_assert_int_eq(ask("ZCARD %s", key), 4);
+	/* a dead worker's come back by expiry */
+	ask("EVAL %s 1 %s", "for _, m in ipairs(redis.call('zrange', KEYS[1],"
+	    " 0, -1)) do redis.call('zadd', KEYS[1], 1, m) end", key);
+	ck_assert_int_eq(take(jobs, &id, 9), 1);
+	ck_assert_int_eq(ask("ZCARD %s", key), 1);
+	/* what is held is told again */
+	ask("DEL %s", key);
+	conns_tell(jobs);
+	TURN_UNTIL(ask("ZCARD %s", key) == (int)conns_count(jobs));
+	ask("DEL %s", key);
+	ask("SET %s nonsense", key);
+	ck_assert_int_eq(take(jobs, &id, 10), 1);
+	/* without Redis the worker's own budget is all there is */
+	redis_free(&a->redis);
+	redis_free(&b->redis);
+	conns_free(&sync);
+	conns_free(&jobs);
+	conns_free(&other);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -445,6 +751,18 @@ main(void)
 	tcase_add_test(tc, all_are_released_by_their_owner_only);
 	tcase_add_test(tc, reconcile_adds_and_removes_ids);
 	tcase_add_test(tc, nonsense_in_redis_costs_only_itself);
+	tcase_add_test(tc, wiped_redis_heals_without_a_moment_of_both);
+	tcase_add_test(tc,
+	    lease_that_comes_back_from_an_old_snapshot_is_nobodys);
+	tcase_add_test(tc,
+	    redis_that_hangs_for_less_than_the_ttl_disturbs_nothing);
+	tcase_add_test(tc,
+	    redis_that_hangs_for_longer_costs_all_before_the_ttl);
+	tcase_add_test(tc, leases_of_a_dead_master_of_this_host_are_inherited);
+	tcase_add_test(tc,
+	    what_nobody_takes_for_two_rounds_is_taken_beyond_the_share);
+	tcase_add_test(tc, what_is_won_while_stopping_is_released);
+	tcase_add_test(tc, connections_are_counted_over_workers_and_roles);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
