@@ -63,6 +63,21 @@ accounts_of_tier(const struct accounts *accounts, enum tier tier)
 	return n;
 }
 
+size_t
+accounts_polled_instead(const struct accounts *accounts, enum no_idle why)
+{
+	struct account *account;
+	size_t at, n = 0;
+
+	for (at = 0; (account = idmap_next(&accounts->map, &at, NULL)) != NULL;)
+		if (account->state == ACCOUNT_OWNED &&
+		    account->tier == TIER_HOT &&
+		    account->no_idle != IDLE_ALLOWED &&
+		    (why == NO_IDLE_COUNT || account->no_idle == why))
+			n++;
+	return n;
+}
+
 void
 account_set_log(struct account *account)
 {

@@ -88,6 +88,9 @@ struct account *account_find(const struct accounts *accounts,
     const struct uuid *id);
 size_t accounts_count(const struct accounts *accounts);
 size_t accounts_of_tier(const struct accounts *accounts, enum tier tier);
+/* Hot accounts that do not idle for this reason; NO_IDLE_COUNT: for any. */
+size_t accounts_polled_instead(const struct accounts *accounts,
+    enum no_idle why);
 /* All of them, to be freed: for those who change the table meanwhile. */
 struct account **accounts_list(const struct accounts *accounts, size_t *n_r);
 /* State or tier has changed: they stand before each of its log lines. */

@@ -40,9 +40,9 @@ char *control_answer(struct master *m, const char *line, size_t len);
 /* Longest line accepted. */
 #define CONTROL_LINE_MAX 8192
 
-/* commands.c: Prometheus text, to be freed. */
+/* metrics.c: Prometheus text, to be freed. */
 char *control_metrics(struct master *m);
-/* commands.c: SIGUSR2, one line for each thing into the log. */
+/* metrics.c: SIGUSR2, one line for each thing into the log. */
 void control_dump(struct master *m);
 
 #endif

@@ -70,8 +70,8 @@ grants_idle_cap(const struct conf *conf, const char *host)
 	return policy_idle_share((size_t)conf_host_cap(conf, host));
 }
 
-static size_t
-account_in_use(const struct grants *grants, const struct uuid *account)
+size_t
+grants_account_in_use(const struct grants *grants, const struct uuid *account)
 {
 	return (size_t)(uintptr_t)idmap_get(&grants->accounts, account);
 }
@@ -90,7 +90,7 @@ fits(const struct grants *grants, const struct want *want)
 		    host->idle < grants_idle_cap(conf, host->name);
 	case RESOURCE_ACCOUNT:
 		return uuid_is_null(&want->account) ||
-		    account_in_use(grants, &want->account) < ACCOUNT_CAP;
+		    grants_account_in_use(grants, &want->account) < ACCOUNT_CAP;
 	case RESOURCE_PARSE:
 		return grants->used[RESOURCE_PARSE] <
 		    (size_t)conf->parse_concurrency;
@@ -115,7 +115,8 @@ count(struct grants *grants, struct want *want, int by)
 			want->host->idle += (size_t)by;
 	} else if (want->msg.resource == RESOURCE_ACCOUNT &&
 	    !uuid_is_null(&want->account)) {
-		n = account_in_use(grants, &want->account) + (size_t)by;
+		n = grants_account_in_use(grants, &want->account) +
+		    (size_t)by;
 		if (n == 0)
 			idmap_remove(&grants->accounts, &want->account);
 		else

@@ -54,6 +54,9 @@ int64_t grants_expire(struct grants *grants, int64_t now);
 size_t grants_in_use(const struct grants *grants, enum resource resource);
 size_t grants_waiting(const struct grants *grants);
 size_t grants_host_in_use(const struct grants *grants, const char *host);
+/* Connections of the account that this worker has given out. */
+size_t grants_account_in_use(const struct grants *grants,
+    const struct uuid *account);
 /* IDLE connections this host may have in all. */
 size_t grants_idle_cap(const struct conf *conf, const char *host);
 

@@ -6,11 +6,14 @@ libmaster_a_SOURCES = \
 	src/master/commands.c \
 	src/master/control.c src/master/control.h \
 	src/master/dispatch.c src/master/dispatch.h \
+	src/master/explain.c \
 	src/master/grants.c src/master/grants.h \
 	src/master/hosts.c src/master/hosts.h \
 	src/master/master.c src/master/master.h \
+	src/master/metrics.c \
 	src/master/policy.c src/master/policy.h \
 	src/master/relay.c src/master/relay.h \
+	src/master/reply.h \
 	src/master/state.h \
 	src/master/tiers.c src/master/tiers.h \
 	src/master/verdict.c src/master/verdict.h \

@@ -137,16 +137,23 @@ number_of(const struct uuid *account)
 }
 
 static void
-tell_facts(const struct uuid *account)
+tell_facts(const struct uuid *account, bool is_claim)
 {
-	struct msg_facts facts = { .account_id = *account };
+	struct msg_facts facts = { .account_id = *account,
+		.is_claim = is_claim };
 	int i = number_of(account);
 
 	if (i >= 0) {
 		facts.user_id = script->users[i];
 		facts.is_found = 1;
 		facts.is_live = script->is_live[i];
-		facts.epoch = atomic_fetch_add(&script->epoch, 1) + 1;
+		if (is_claim)
+			script->epochs[i] = ++script->epoch;
+		facts.epoch = script->epochs[i];
+		facts.auth_failures = script->auth_failures;
+		if (facts.auth_failures > 0)
+			strlcpy(facts.last_error, "refused the login",
+			    sizeof(facts.last_error));
 		facts.last_mail_secs = script->last_mail_secs;
 		snprintf(facts.email, sizeof(facts.email), "a%d@example.org",
 		    i);
@@ -201,7 +208,11 @@ act_clerk(const struct child_start *start)
 			strlcpy(done.text, "away", sizeof(done.text));
 		} else if (frame.header.type == MSG_TAKE_OVER) {
 			script->takeovers++;
-			tell_facts(&frame.payload.take_over.account_id);
+			tell_facts(&frame.payload.take_over.account_id,
+			    true);
+		} else if (frame.header.type == MSG_LOOK_UP) {
+			script->lookups++;
+			tell_facts(&frame.payload.look_up.account_id, false);
 		} else if (frame.header.type == MSG_RECONCILE) {
 			tell_live_ids();
 		} else if (frame.header.type == MSG_RISK) {
@@ -261,6 +272,19 @@ act_pool(const struct child_start *start)
 		misbehave(script->pool, &done.account_id);
 		if (script->pool == ACT_AUTH)
 			done.outcome = ERR_AUTH;
+		if (script->pool == ACT_LIMIT) {
+			done.outcome = ERR_THROTTLED;
+			done.is_limit = 1;
+			done.retry_after_secs = 1;
+		}
+		if (frame.payload.poll_start.scope & SCOPE_PEEK) {
+			script->peeks++;
+			done.peek = script->pool == ACT_BEHIND ?
+			    PEEK_DIFFERS : PEEK_SAME;
+			done.inbox_generation = 1;
+			/* more news for each child that missed the last */
+			done.inbox_mark = 100 + script->hots;
+		}
 		done.account_left_live = script->pool == ACT_LEFT_LIVE;
 		tell(MSG_PASS_DONE, &done);
 	}

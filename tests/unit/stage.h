@@ -27,6 +27,8 @@ enum act {
 	ACT_NONSENSE,	/* speaks of somebody else's account */
 	ACT_GARBAGE,	/* no frame at all */
 	ACT_AUTH,	/* reports a refused login */
+	ACT_LIMIT,	/* reports too many connections */
+	ACT_BEHIND,	/* sees news that the hot child did not report */
 	ACT_LEFT_LIVE,	/* reports that the row is not live */
 	ACT_CLOSE,	/* closes its channel and stays */
 	ACT_EARLY,	/* reports a pass nobody asked for */
@@ -41,15 +43,16 @@ struct script {
 	_Atomic bool is_live[STAGE_ACCOUNTS];
 	_Atomic int64_t last_mail_secs;
 	_Atomic bool is_database_away;
+	_Atomic unsigned auth_failures;
 	unsigned n_due; /* jobs due at each sweep */
 	struct uuid due[8];
 	/* what the others do; the clerk only its next time */
 	_Atomic int clerk, hot, pool, job;
 	/* what happened */
 	_Atomic unsigned takeovers, hots, polls, jobs, risks, sweeps;
-	_Atomic unsigned lost, held;
+	_Atomic unsigned lost, held, lookups, peeks;
 	_Atomic unsigned jobs_now, jobs_most; /* at the same time */
-	_Atomic int64_t epoch;
+	_Atomic int64_t epoch, epochs[STAGE_ACCOUNTS];
 };
 extern struct script *script;
 

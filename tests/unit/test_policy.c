@@ -61,6 +61,41 @@ START_TEST(budget_never_degrades_a_session)
 }
 END_TEST
 
+/* R-CONN-2 */
+START_TEST(idle_never_takes_the_last_fifth)
+{
+	static const struct {
+		size_t cap, idle;
+	} rows[] = { { 1, 0 }, { 2, 1 }, { 5, 4 }, { 10, 8 }, { 50, 40 },
+		{ 51, 40 } };
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		ck_assert_uint_eq(policy_idle_share(rows[i].cap),
+		    rows[i].idle);
+}
+END_TEST
+
+START_TEST(places_go_to_sessions_then_to_those_who_have_them)
+{
+	struct hot_candidate c[] = {
+		{ .index = 0, .last_activity_secs = 90 },
+		{ .index = 1, .last_activity_secs = 10, .has_place = true },
+		{ .index = 2, .last_activity_secs = 5, .is_exempt = true },
+		{ .index = 3, .last_activity_secs = 80 },
+		{ .index = 4, .last_activity_secs = 20, .has_place = true },
+	};
+	static const size_t order[] = { 2, 4, 1, 0, 3 };
+	size_t i;
+
+	ck_assert_uint_eq(policy_places(c, 5, 3), 3);
+	for (i = 0; i < 5; i++)
+		ck_assert_uint_eq(c[i].index, order[i]);
+	ck_assert_uint_eq(policy_places(c, 5, 9), 5);
+	ck_assert_uint_eq(policy_places(c, 0, 9), 0);
+}
+END_TEST
+
 START_TEST(first_look_comes_soon_and_spread)
 {
 	struct schedule s;
@@ -85,11 +120,12 @@ START_TEST(scope_depends_on_idling)
 	struct schedule s = { .near = 100, .far = 200 };
 
 	ck_assert_uint_eq(policy_due(&s, true, 99), 0);
-	ck_assert_uint_eq(policy_due(&s, true, 100), SCOPE_SPECIAL);
+	ck_assert_uint_eq(policy_due(&s, true, 100),
+	    SCOPE_SPECIAL | SCOPE_PEEK);
 	ck_assert_uint_eq(policy_due(&s, false, 100),
 	    SCOPE_INBOX | SCOPE_SPECIAL);
 	ck_assert_uint_eq(policy_due(&s, true, 200),
-	    SCOPE_SPECIAL | SCOPE_OTHER | SCOPE_LIST);
+	    SCOPE_SPECIAL | SCOPE_PEEK | SCOPE_OTHER | SCOPE_LIST);
 	s.full = 50;
 	ck_assert_uint_eq(policy_due(&s, true, 60), SCOPE_ALL);
 	ck_assert_int_eq(policy_next(&s), 50);
@@ -130,6 +166,78 @@ START_TEST(warmer_tier_brings_the_next_poll_nearer)
 	s.near = 50;
 	policy_adjust(&conf, TIER_COLD, false, 0, 12345, &s);
 	ck_assert_int_eq(s.near, 50);
+}
+END_TEST
+
+/* R-LIFE-6: whatever the pause, never 3 in 120 s. */
+START_TEST(never_three_refused_logins_in_two_minutes)
+{
+	struct logins logins = { .at = { 0 } };
+	int64_t times[50], now = 1000, pause;
+	unsigned i;
+
+	for (i = 0; i < 50; i++) {
+		times[i] = now;
+		logins_note(&logins, now);
+		pause = policy_pause(&conf, ERR_AUTH, 1, 0, i * 77777777u) /
+		    (i % 7 + 1);
+		now += pause;
+		if (now < logins_next(&logins))
+			now = logins_next(&logins);
+		if (i >= 2)
+			ck_assert_int_ge(times[i] - times[i - 2], 120000);
+	}
+	/* the first two are not held back */
+	ck_assert_int_lt(times[1] - times[0], 120000);
+}
+END_TEST
+
+/* Item 5: IDLE that has died silently. */
+START_TEST(behind_for_a_grace_at_the_same_place_is_silent)
+{
+	struct behind b = { .since = 0 };
+
+	ck_assert_int_eq(behind_step(&b, false, 1, 10, 100, 50), BEHIND_NO);
+	ck_assert_int_eq(behind_step(&b, true, 1, 11, 200, 50), BEHIND_WAIT);
+	ck_assert_int_eq(behind_step(&b, true, 1, 11, 220, 50), BEHIND_WAIT);
+	/* more news, still nothing told */
+	ck_assert_int_eq(behind_step(&b, true, 1, 12, 260, 50),
+	    BEHIND_SILENT);
+	ck_assert_uint_eq(b.times, 1);
+}
+END_TEST
+
+START_TEST(behind_but_moving_is_not_silent)
+{
+	struct behind b = { .since = 0 };
+	int64_t i;
+
+	for (i = 1; i < 100; i++)
+		ck_assert_int_eq(behind_step(&b, true, i, (uint64_t)i, i * 100,
+		    50), BEHIND_WAIT);
+	ck_assert_int_eq(behind_step(&b, false, i, 1, i * 100, 50),
+	    BEHIND_NO);
+	ck_assert_int_eq(behind_step(&b, true, i, 2, i * 100 + 60, 50),
+	    BEHIND_WAIT);
+}
+END_TEST
+
+START_TEST(a_server_that_never_agrees_costs_one_child)
+{
+	struct behind b = { .since = 0 };
+	int64_t now;
+
+	behind_step(&b, true, 1, 11, 100, 50);
+	ck_assert_int_eq(behind_step(&b, true, 1, 11, 200, 50),
+	    BEHIND_SILENT);
+	for (now = 300; now < 3000; now += 100)
+		ck_assert_int_eq(behind_step(&b, true, 1, 11, now, 50),
+		    BEHIND_NO);
+	ck_assert_uint_eq(b.times, 0);
+	/* other news count again */
+	ck_assert_int_eq(behind_step(&b, true, 1, 12, now, 50), BEHIND_WAIT);
+	ck_assert_int_eq(behind_step(&b, true, 1, 12, now + 50, 50),
+	    BEHIND_SILENT);
 }
 END_TEST
 
@@ -181,6 +289,12 @@ main(void)
 
 	tcase_add_test(tc, tier_follows_session_mail_and_activity);
 	tcase_add_test(tc, budget_never_degrades_a_session);
+	tcase_add_test(tc, idle_never_takes_the_last_fifth);
+	tcase_add_test(tc, places_go_to_sessions_then_to_those_who_have_them);
+	tcase_add_test(tc, never_three_refused_logins_in_two_minutes);
+	tcase_add_test(tc, behind_for_a_grace_at_the_same_place_is_silent);
+	tcase_add_test(tc, behind_but_moving_is_not_silent);
+	tcase_add_test(tc, a_server_that_never_agrees_costs_one_child);
 	tcase_add_test(tc, first_look_comes_soon_and_spread);
 	tcase_add_test(tc, scope_depends_on_idling);
 	tcase_add_test(tc, hot_without_idle_is_polled_often);

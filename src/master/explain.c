@@ -1,0 +1,321 @@
+/*
+ * explain.c - why an account of this worker is where it is, and what comes.
+ *
+ * Runs in: master of the sync role.  Never blocks.
+ *
+ * Each part says its line for people (`chain`) and sets its members for
+ * programs side by side, so that the two cannot tell different stories.
+ */
+#include "base/clock.h"
+#include "lease/keeper.h"
+#include "master/accounts.h"
+#include "master/children.h"
+#include "master/clerk.h"
+#include "master/dispatch.h"
+#include "master/grants.h"
+#include "master/hosts.h"
+#include "master/reply.h"
+
+struct story {
+	const struct master *m;
+	const struct account *account;
+	json_t *reply, *chain;
+	int64_t now; /* mono */
+};
+
+static void say(struct story *s, const char *label, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void
+say(struct story *s, const char *label, const char *fmt, ...)
+{
+	char text[600], line[640], clean[1800];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(line, sizeof(line), "%-9s %s", label, text);
+	text_clean_line(clean, sizeof(clean), line, strlen(line));
+	json_array_append_new(s->chain, json_string(clean));
+}
+
+#define SPAN_SIZE 48
+
+static const char *
+in(const struct story *s, char out[SPAN_SIZE], int64_t when_mono)
+{
+	char span[32];
+
+	if (when_mono <= s->now)
+		snprintf(out, SPAN_SIZE, "now");
+	else
+		snprintf(out, SPAN_SIZE, "in %s", clock_format_span(span,
+		    sizeof(span), (when_mono - s->now + 999) / 1000));
+	return out;
+}
+
+/* Seconds until then, rounded up; never less than 0. */
+static int64_t
+secs_to(const struct story *s, int64_t when_mono)
+{
+	return when_mono > s->now ? (when_mono - s->now + 999) / 1000 : 0;
+}
+
+static const char *
+span(char out[SPAN_SIZE], int64_t secs)
+{
+	return clock_format_span(out, SPAN_SIZE, secs);
+}
+
+/* --- who ---------------------------------------------------------------- */
+
+static void
+tell_owner(struct story *s)
+{
+	const struct account *a = s->account;
+	int64_t left = keeper_lease_left(s->m->keeper, &a->id);
+	char text[SPAN_SIZE];
+
+	reply_id(s->reply, "account_id", &a->id);
+	reply_text(s->reply, "email", a->email);
+	/* An account that is owned is live; in any other state it leaves. */
+	reply_text(s->reply, "state", a->state == ACCOUNT_OWNED ? "live" :
+	    ownership_name(a->state));
+	reply_text(s->reply, "ownership", ownership_name(a->state));
+	reply_text(s->reply, "owner", s->m->worker_id);
+	reply_number(s->reply, "owned_s", (s->now - a->since_mono) / 1000);
+	reply_number(s->reply, "lease_left_s", left > 0 ? left / 1000 : 0);
+	reply_number(s->reply, "epoch", a->epoch);
+	say(s, "owner", "this worker, %s since %s: %s",
+	    ownership_name(a->state), span(text, (s->now - a->since_mono) /
+		1000), s->m->worker_id);
+	say(s, "lease", "%lld s left, renewed each %lld s, epoch %lld",
+	    (long long)(left > 0 ? left / 1000 : 0),
+	    (long long)s->m->conf->lease_renew, (long long)a->epoch);
+}
+
+static void
+tell_tier(struct story *s)
+{
+	const struct account *a = s->account;
+	char text[SPAN_SIZE];
+
+	reply_text(s->reply, "tier", tier_name(a->tier));
+	reply_text(s->reply, "tier_rule", a->rule);
+	json_object_set_new(s->reply, "pinned",
+	    json_boolean(a->facts.is_pinned));
+	reply_number(s->reply, "session_left_s",
+	    secs_to(s, a->session_until_mono));
+	reply_number(s->reply, "last_mail_at", a->facts.last_mail_secs);
+	say(s, "tier", "%s: %s", tier_name(a->tier), a->rule);
+	if (a->session_until_mono > s->now)
+		say(s, "session", "ends %s unless it is refreshed", in(s,
+		    text, a->session_until_mono));
+	if (a->facts.last_mail_secs > 0)
+		say(s, "last mail", "%s ago", span(text, clock_wall_secs() -
+		    a->facts.last_mail_secs));
+}
+
+/* --- connections -------------------------------------------------------- */
+
+static const char *
+idle_word(const struct account *a)
+{
+	if (account_is_idling(a))
+		return "idle";
+	if (a->hot != NULL)
+		return a->hot->state == CHILD_STOPPING ? "ending" :
+		    "connecting";
+	return "none";
+}
+
+static void
+tell_idle(struct story *s)
+{
+	const struct account *a = s->account;
+	char text[SPAN_SIZE];
+
+	reply_text(s->reply, "idle", idle_word(a));
+	reply_text(s->reply, "no_idle", no_idle_name(a->no_idle));
+	reply_text(s->reply, "no_idle_reason", no_idle_reason(a->no_idle));
+	if (account_is_idling(a))
+		say(s, "idle", "on INBOX for %s, pid %d: %s", span(text,
+		    (s->now - a->hot->idling_since_mono) / 1000),
+		    (int)a->hot->pid, a->hot->activity);
+	else if (a->hot != NULL)
+		say(s, "idle", "%s, pid %d: %s", idle_word(a),
+		    (int)a->hot->pid, a->hot->activity);
+	else if (a->tier == TIER_HOT && a->no_idle != IDLE_ALLOWED)
+		say(s, "idle", "polled often instead, because %s",
+		    no_idle_reason(a->no_idle));
+	else if (a->tier == TIER_HOT && a->refusals > 0)
+		say(s, "idle", "not while the login is refused: polls try it");
+	else if (a->tier == TIER_HOT)
+		say(s, "idle", "no connection yet, next try %s", in(s, text,
+		    account_hot_next(a)));
+}
+
+static void
+tell_budgets(struct story *s)
+{
+	const struct account *a = s->account;
+	const struct master *m = s->m;
+	size_t cap = host_cap(a->server, m->conf, s->now);
+	size_t used = grants_host_in_use(m->grants, a->host);
+	size_t own = grants_account_in_use(m->grants, &a->id);
+	size_t n_hot = accounts_of_tier(m->accounts, TIER_HOT);
+
+	reply_text(s->reply, "host", a->host);
+	reply_number(s->reply, "connections", (int64_t)own);
+	reply_number(s->reply, "host_sockets", (int64_t)used);
+	reply_number(s->reply, "host_cap", (int64_t)cap);
+	reply_number(s->reply, "hot_accounts", (int64_t)n_hot);
+	reply_number(s->reply, "hot_budget", m->conf->hot_budget_per_worker);
+	say(s, "budget", "%zu connection%s of this account; %zu of %zu to %s, "
+	    "of which %zu may idle; %zu of %lld hot accounts; %zu of %lld "
+	    "PostgreSQL sessions", own, own == 1 ? "" : "s", used, cap,
+	    a->host, policy_idle_share(cap), n_hot,
+	    (long long)m->conf->hot_budget_per_worker,
+	    grants_in_use(m->grants, RESOURCE_DATABASE),
+	    (long long)m->conf->db_conn_cap);
+}
+
+/* What providers have asked for, and is obeyed (R-CONN-3). */
+static void
+tell_throttle(struct story *s)
+{
+	const struct account *a = s->account;
+	const struct conf *conf = s->m->conf;
+	int64_t spared = host_spared_until(a->server, conf, s->now);
+	char text[SPAN_SIZE];
+
+	reply_number(s->reply, "narrow_s", secs_to(s, a->narrow_until_mono));
+	reply_number(s->reply, "host_spared_s", secs_to(s, spared));
+	reply_number(s->reply, "host_rate", host_rate(a->server, conf,
+	    s->now));
+	if (a->narrow_until_mono > s->now)
+		say(s, "throttle", "one connection at a time: the server has "
+		    "counted too many; ends %s", in(s, text,
+		    a->narrow_until_mono));
+	if (a->silent_until_mono > s->now)
+		say(s, "throttle", "no IDLE, its news did not come; ends %s",
+		    in(s, text, a->silent_until_mono));
+	if (spared > s->now)
+		say(s, "throttle", "%s is spared: %lld new connections a "
+		    "second, %zu in all; eased %s", a->host,
+		    (long long)host_rate(a->server, conf, s->now),
+		    host_cap(a->server, conf, s->now), in(s, text, spared));
+}
+
+/* --- health and what comes ---------------------------------------------- */
+
+static void
+tell_health(struct story *s)
+{
+	const struct account *a = s->account;
+	char text[SPAN_SIZE];
+
+	reply_number(s->reply, "passes", (int64_t)a->passes);
+	reply_number(s->reply, "last_pass_at", a->last_pass_secs);
+	reply_number(s->reply, "failures", a->failures);
+	reply_number(s->reply, "refusals", a->refusals);
+	reply_text(s->reply, "last_error", a->last_error);
+	reply_text(s->reply, "last_error_kind",
+	    a->last_error_kind == ERR_NONE ? "" :
+	    err_kind_name(a->last_error_kind));
+	reply_number(s->reply, "last_error_at", a->last_error_secs);
+	reply_number(s->reply, "wait_s", secs_to(s, a->not_before_mono));
+	if (a->last_error[0] == '\0')
+		say(s, "health", "good, %llu passes since taken over",
+		    (unsigned long long)a->passes);
+	else if (a->failures == 0)
+		say(s, "health", "an earlier owner failed (%s): %s",
+		    err_kind_name(a->last_error_kind), a->last_error);
+	else
+		say(s, "health", "%u failure%s in a row, the last %s ago "
+		    "(%s): %s", a->failures, a->failures == 1 ? "" : "s",
+		    span(text, clock_wall_secs() - a->last_error_secs),
+		    err_kind_name(a->last_error_kind), a->last_error);
+	if (a->refusals > 0)
+		say(s, "refused", "%u of %lld logins in a row; then the "
+		    "account goes to error", a->refusals,
+		    (long long)s->m->conf->auth_refusals);
+	if (a->not_before_mono > s->now)
+		say(s, "wait", "nothing is asked of the server before %s%s",
+		    in(s, text, a->not_before_mono),
+		    a->last_error_kind == ERR_THROTTLED ? ": it wants so" :
+		    "");
+}
+
+static void
+tell_polls(struct story *s)
+{
+	const struct account *a = s->account;
+	const struct schedule *when = &a->schedule;
+	int64_t next = policy_next(when);
+	const char *what = account_is_idling(a) ? "special folders" :
+	    "INBOX and special folders";
+	char near[SPAN_SIZE], far[SPAN_SIZE];
+
+	if (next < a->not_before_mono)
+		next = a->not_before_mono;
+	reply_number(s->reply, "next_poll_s", secs_to(s, next));
+	if (a->pool != NULL)
+		say(s, "pass", "under way, pid %d: %s", (int)a->pool->pid,
+		    a->pool->activity);
+	if (when->full != 0)
+		say(s, "poll", "all folders %s", in(s, near, when->full));
+	say(s, "poll", "%s %s, other folders %s", what, in(s, near,
+	    when->near), in(s, far, when->far));
+}
+
+/* One sentence: what happens next, and when. */
+static void
+tell_next(struct story *s)
+{
+	const struct account *a = s->account;
+	int64_t next = policy_next(&a->schedule);
+	char when[SPAN_SIZE], text[160];
+
+	if (next < a->not_before_mono)
+		next = a->not_before_mono;
+	if (a->state == ACCOUNT_TAKING)
+		snprintf(text, sizeof(text), "waiting for PostgreSQL to raise "
+		    "the epoch (%zu questions)", clerk_backlog(s->m->clerk));
+	else if (a->state == ACCOUNT_LEAVING)
+		snprintf(text, sizeof(text), "its children end, then the "
+		    "lease is released: %s", a->leave_why);
+	else if (a->pool != NULL)
+		snprintf(text, sizeof(text), "the pass under way ends");
+	else if (a->tier == TIER_HOT && a->no_idle == IDLE_ALLOWED &&
+	    a->hot == NULL && a->refusals == 0 && account_hot_next(a) <= next)
+		snprintf(text, sizeof(text), "a connection for IDLE is opened "
+		    "%s", in(s, when, account_hot_next(a)));
+	else
+		snprintf(text, sizeof(text), "%s %s", a->refusals > 0 ?
+		    "the login is tried again" : a->failures > 0 ?
+		    "it is tried again" : "a poll", in(s, when, next));
+	reply_text(s->reply, "next", text);
+	say(s, "next", "%s", text);
+}
+
+void
+explain(struct master *m, const struct account *account, json_t *reply)
+{
+	struct story s = { .m = m, .account = account, .reply = reply,
+		.chain = json_array(), .now = clock_mono_msecs() };
+
+	say(&s, "account", "%s", account->email);
+	tell_owner(&s);
+	if (account->state == ACCOUNT_OWNED) {
+		tell_tier(&s);
+		tell_idle(&s);
+		tell_polls(&s);
+		tell_budgets(&s);
+		tell_throttle(&s);
+		tell_health(&s);
+	}
+	tell_next(&s);
+	json_object_set_new(reply, "chain", s.chain);
+}
