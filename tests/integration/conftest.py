@@ -7,6 +7,7 @@ On failure the directory of the test is kept and the ends of all logs are
 printed.  With MAILHERD_KEEP=1 directories are always kept.
 """
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -18,6 +19,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import herd as herd_module  # noqa: E402
+import mock as mock_module  # noqa: E402
 import servers  # noqa: E402
 
 
@@ -92,6 +94,14 @@ def imap_kind(request):
     return request.getfixturevalue(
         {"full": "dovecot", "condstore": "condstore_only",
          "plain": "plain_imap"}[request.param])
+
+
+@pytest.fixture
+def mock(test_dir, certs):
+    """A factory of mock servers; what was made ends with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **group: stack.enter_context(
+            mock_module.Mock(test_dir, certs, **group))
 
 
 numbers = itertools.count(1)
