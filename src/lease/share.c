@@ -32,11 +32,12 @@ share_claim(const struct share *share)
 size_t
 share_shed(const struct share *share)
 {
-	size_t target = share_target(share);
-	size_t mark = target + target / 5 + 5;
+	size_t workers = share->workers;
 
-	/* A worker alone keeps what it has: nobody would take it. */
-	if (share->workers <= 1 || share->owned <= mark)
+	/* A worker alone keeps what it has: nobody would take it.  Above 1.2
+	 * times live / workers, plus 5; exactly, for small numbers matter. */
+	if (workers <= 1 ||
+	    share->owned * 5 * workers <= share->live * 6 + 25 * workers)
 		return 0;
-	return share->owned - target;
+	return share->owned - share_target(share);
 }

@@ -42,6 +42,7 @@ set_tier(struct account *account, struct master *m, enum tier tier,
 void
 account_evaluate(struct account *account, struct master *m)
 {
+	bool had_session = account->facts.has_session;
 	const char *rule;
 	enum tier tier;
 
@@ -49,6 +50,11 @@ account_evaluate(struct account *account, struct master *m)
 		return;
 	account->facts.has_session =
 	    account->session_until_mono > clock_mono_msecs();
+	/* Hot by its mail all the same, it now counts against the budget. */
+	if (account->facts.has_session != had_session) {
+		m->accounts->is_budget_stale = true;
+		dispatch_soon(m);
+	}
 	tier = policy_tier(m->conf, &account->facts, clock_wall_secs(), &rule);
 	if (tier == TIER_HOT && account->is_over_budget) {
 		tier = TIER_WARM;
