@@ -9,6 +9,7 @@
  */
 #include "ctl/commands.h"
 #include "ctl/follow.h"
+#include "ctl/next.h"
 
 #include <inttypes.h>
 
@@ -199,84 +200,6 @@ cmd_account_list(struct ctl *ctl, const struct args *args, struct err *err)
 	return print_list(ctl, rows);
 }
 
-/* --- show: what comes next ---------------------------------------------- */
-
-/* The account's newest job that is not done. */
-static const char *
-describe_job(struct ctl *ctl, const char *id)
-{
-	const char *params[] = { id };
-	struct store_rows *rows;
-	struct err err = ERR_INIT;
-
-	if (ctl_query(ctl, "SELECT CASE state"
-	    " WHEN 'running' THEN kind || ' runs at ' || coalesce(owner, '?')"
-	    " WHEN 'queued' THEN kind || CASE WHEN run_at > now()"
-	    "  THEN ' is tried again in ' ||"
-	    "  ceil(extract(epoch FROM run_at - now()))::bigint || ' s'"
-	    "  ELSE ' waits for a jobs worker' END"
-	    " ELSE kind || ' gave up: ' || last_error ||"
-	    "  ' (mailherdctl job retry ' || id || ')' END"
-	    " FROM jobs WHERE account_id = $1::uuid AND state <> 'done'"
-	    " AND kind = 'sync_bootstrap_account'"
-	    " ORDER BY created_at DESC LIMIT 1", params, 1, &rows, &err) ==
-	    -1 || rows->n_rows == 0)
-		return NULL;
-	return ROWS_CELL(rows, 0, 0);
-}
-
-static const char *
-next_when_live(struct ctl *ctl, const struct lease_view *view,
-    const char *const *cells)
-{
-	const struct conf *conf = ctl->conf;
-
-	if (view == NULL)
-		return NULL;
-	if (view->owner == NULL)
-		return arena_printf(ctl->arena, "claimed within %lld s by a "
-		    "sync worker with room (mailherdctl workers)",
-		    (long long)(conf->claim_interval + conf->claim_jitter));
-	if (cells[CELL_NEXT_TRY] != NULL)
-		return "tried again at the time above";
-	if (view->tier != NULL && strcmp(view->tier, "hot") == 0)
-		return arena_printf(ctl->arena, "new mail is told by the "
-		    "server at once (IDLE); other folders each %lld s",
-		    (long long)conf->poll_warm);
-	return arena_printf(ctl->arena, "polled each %lld s",
-	    (long long)(view->tier != NULL && strcmp(view->tier, "cold") == 0
-	    ? conf->poll_cold : conf->poll_warm));
-}
-
-static const char *
-describe_next(struct ctl *ctl, const struct lease_view *view,
-    const char *const *cells)
-{
-	const char *email = cells[CELL_EMAIL], *job;
-	enum account_state state;
-
-	if (account_state_parse(cells[CELL_STATE], &state) == -1)
-		return NULL;
-	switch (state) {
-	case ACCOUNT_NEW:
-	case ACCOUNT_BOOTSTRAPPING:
-		job = describe_job(ctl, cells[CELL_ID]);
-		return job != NULL ? job : "no backfill job (start one: "
-		    "mailherdctl account disable, then enable)";
-	case ACCOUNT_LIVE:
-		return next_when_live(ctl, view, cells);
-	case ACCOUNT_DISABLED:
-		return arena_printf(ctl->arena, "nothing, until: mailherdctl "
-		    "account enable %s", email);
-	case ACCOUNT_ERROR:
-		return arena_printf(ctl->arena, "nothing, until: mailherdctl "
-		    "account set %s --password, or account enable", email);
-	case ACCOUNT_DELETED:
-		return "its rows and mail are being removed";
-	}
-	return NULL;
-}
-
 /* --- show --------------------------------------------------------------- */
 
 static int
@@ -298,7 +221,10 @@ show(struct ctl *ctl, const struct uuid *id, struct err *err)
 	views = load_views(ctl, rows);
 	if (views != NULL)
 		fill_lease_cells(ctl, &views[0], cells);
-	cells[CELL_NEXT] = describe_next(ctl, views, cells);
+	cells[CELL_NEXT] = next_step(ctl, &(struct next_facts){
+	    .id = cells[CELL_ID], .email = cells[CELL_EMAIL],
+	    .state = cells[CELL_STATE], .next_try_at = cells[CELL_NEXT_TRY] },
+	    views);
 	t = table_new(show_columns, N_COLUMNS(show_columns), ctl->is_json);
 	table_add(t, cells);
 	table_print_record(t);

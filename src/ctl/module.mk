@@ -7,10 +7,12 @@ libctl_a_SOURCES = \
 	src/ctl/cmd-blob.c \
 	src/ctl/cmd-daemon.c \
 	src/ctl/cmd-events.c \
+	src/ctl/cmd-explain.c \
 	src/ctl/cmd-help.c \
 	src/ctl/cmd-job.c \
 	src/ctl/cmd-mailbox.c \
 	src/ctl/cmd-message.c \
+	src/ctl/cmd-owner.c \
 	src/ctl/cmd-quarantine.c \
 	src/ctl/cmd-schema.c \
 	src/ctl/cmd-thread.c \
@@ -19,8 +21,10 @@ libctl_a_SOURCES = \
 	src/ctl/commands.c src/ctl/commands.h \
 	src/ctl/confirm.c src/ctl/confirm.h \
 	src/ctl/ctl.c src/ctl/ctl.h \
+	src/ctl/daemons.c src/ctl/daemons.h \
 	src/ctl/display.c src/ctl/display.h \
 	src/ctl/follow.c src/ctl/follow.h \
+	src/ctl/next.c src/ctl/next.h \
 	src/ctl/password.c src/ctl/password.h \
 	src/ctl/socket.c src/ctl/socket.h \
 	src/ctl/spec.c src/ctl/spec.h \

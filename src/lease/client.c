@@ -21,7 +21,8 @@
 
 #define TIMEOUT_SECS 5
 #define SCAN_COUNT 500
-#define VIEW_COMMANDS 5 /* lease, its TTL, tier, membership, connections */
+/* lease, its TTL, tier, membership, pin, connections */
+#define VIEW_COMMANDS 6
 
 struct lease_client {
 	redisContext *redis;
@@ -166,6 +167,7 @@ ask_view(struct lease_client *c, const struct uuid *id)
 	redisAppendCommand(c->redis, "TTL %ssync:lease:%s", p, text);
 	redisAppendCommand(c->redis, "GET %ssync:tier:%s", p, text);
 	redisAppendCommand(c->redis, "SISMEMBER %ssync:live %s", p, text);
+	redisAppendCommand(c->redis, "GET %ssync:pin:%s", p, text);
 	redisAppendCommand(c->redis, "ZCOUNT %ssync:conns:%s %lld +inf", p,
 	    text, (long long)clock_wall_secs());
 }
@@ -202,6 +204,9 @@ fill_view(struct lease_view *view, unsigned which, const redisReply *reply,
 		break;
 	case 3:
 		view->is_listed = reply_integer(reply, 0) == 1;
+		break;
+	case 4:
+		view->pin = reply_string(reply, arena);
 		break;
 	default:
 		view->conns = reply_integer(reply, 0);
@@ -381,6 +386,39 @@ lease_client_session(struct lease_client *c, const struct uuid *user,
 
 	return CALL_DONE(c, err, "SETEX %ssess:active:%s %lld 1", c->prefix,
 	    uuid_format(user, text), (long long)ttl_secs);
+}
+
+int
+lease_client_session_left(struct lease_client *c, const struct uuid *user,
+    int64_t *secs_r, struct err *err)
+{
+	char text[UUID_TEXT_SIZE];
+	redisReply *reply;
+
+	reply = call(c, err, "TTL %ssess:active:%s", c->prefix,
+	    uuid_format(user, text));
+	if (reply == NULL)
+		return -1;
+	*secs_r = reply_integer(reply, -2);
+	freeReplyObject(reply);
+	if (*secs_r == -1) /* without expiry */
+		*secs_r = INT32_MAX;
+	else if (*secs_r < 0)
+		*secs_r = 0;
+	return 0;
+}
+
+int
+lease_client_set_pin(struct lease_client *c, const struct uuid *account,
+    const char *tier, struct err *err)
+{
+	char text[UUID_TEXT_SIZE];
+
+	uuid_format(account, text);
+	if (tier[0] == '\0')
+		return CALL_DONE(c, err, "DEL %ssync:pin:%s", c->prefix, text);
+	return CALL_DONE(c, err, "SET %ssync:pin:%s %s", c->prefix, text,
+	    tier);
 }
 
 int

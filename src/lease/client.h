@@ -31,6 +31,7 @@ struct lease_view {
 	const char *owner; /* worker id; NULL: no lease */
 	int64_t ttl_secs;  /* of the lease; -1: none */
 	const char *tier;  /* NULL: none yet */
+	const char *pin;   /* NULL: not pinned */
 	bool is_listed;	   /* member of sync:live */
 	int64_t conns;	   /* unexpired entries of sync:conns */
 };
@@ -58,6 +59,12 @@ int lease_client_set_live(struct lease_client *c, const struct uuid *account,
 /* As an application's login would: a session is open for ttl_secs. */
 int lease_client_session(struct lease_client *c, const struct uuid *user,
     int64_t ttl_secs, struct err *err);
+/* Seconds left of the user's session; 0: none. */
+int lease_client_session_left(struct lease_client *c, const struct uuid *user,
+    int64_t *secs_r, struct err *err);
+/* "": no longer pinned. */
+int lease_client_set_pin(struct lease_client *c, const struct uuid *account,
+    const char *tier, struct err *err);
 /* As the JSON of lease/events.h. */
 int lease_client_publish(struct lease_client *c,
     const struct msg_event *event, struct err *err);
