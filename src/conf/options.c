@@ -241,8 +241,8 @@ const struct option options[] = {
 		    "stretch without progress." },
 	{ NAMED(max_message_mb), .type = CONF_INT, .min = 1, .max = 2047,
 	    .preset = "256", .group = CONF_ADVANCED, LIVE,
-	    .help = "MiB above which a message is not downloaded; not less "
-		    "than stream_parse_mb." },
+	    .help = "MiB above which of a message only the header is "
+		    "downloaded; not less than stream_parse_mb." },
 	{ NAMED(max_line_kb), .type = CONF_INT, .min = 8, .max = 65536,
 	    .preset = "1024", .group = CONF_ADVANCED, LIVE,
 	    .help = "KiB of one line of a server's reply, literals aside." },

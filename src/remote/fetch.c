@@ -158,8 +158,9 @@ send_one(struct fetch_job *job, uint32_t *uids, size_t n, int *tag_r,
 	*tag_r = command_begin(r, &out);
 	buf_adds(&out, "UID FETCH ");
 	taken = command_add_set(&out, uids, n);
-	buf_addf(&out, " (UID FLAGS INTERNALDATE RFC822.SIZE%s BODY.PEEK[])",
-	    r->caps & REMOTE_CONDSTORE ? " MODSEQ" : "");
+	buf_addf(&out, " (UID FLAGS INTERNALDATE RFC822.SIZE%s BODY.PEEK[%s])",
+	    r->caps & REMOTE_CONDSTORE ? " MODSEQ" : "",
+	    job->sink->is_header_only ? "HEADER" : "");
 	result = command_send(r, &out, err);
 	buf_release(&out);
 	return result == 0 ? (ssize_t)taken : -1;

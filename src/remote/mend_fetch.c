@@ -3,7 +3,7 @@
  *
  * Runs in: hot, pool and job children.  Never blocks.
  *
- * UID, FLAGS, INTERNALDATE, RFC822.SIZE, MODSEQ, BODY[] and
+ * UID, FLAGS, INTERNALDATE, RFC822.SIZE, MODSEQ, BODY[], BODY[HEADER] and
  * BODY[HEADER.FIELDS ...] are written anew; every other item is skipped with
  * its value, however deep or broken (L015-L039).  When a line stops making
  * sense, what was understood so far is passed on as a complete reply.
@@ -314,7 +314,7 @@ item(struct mend *m, struct scan *s, const char *name, size_t len,
 		return item_size(m, s, out);
 	if (word_is(name, len, "MODSEQ"))
 		return item_modseq(m, s, out);
-	if (word_is(name, len, "BODY[]"))
+	if (word_is(name, len, "BODY[]") || word_is(name, len, "BODY[HEADER]"))
 		return item_body(m, s, "BODY[] ", out);
 	if (len > 18 && strncasecmp(name, "BODY[HEADER.FIELDS", 18) == 0 &&
 	    name[len - 1] == ']')

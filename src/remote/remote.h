@@ -197,6 +197,7 @@ struct remote_sink {
 	/* The bytes so far were of a message not asked for, or twice: forget
 	 * them.  NULL: such a message ends the session (ERR_PROTOCOL). */
 	void (*drop)(void *arg);
+	bool is_header_only; /* bytes() gets no more than the header */
 };
 int remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
     size_t per_command, const struct remote_sink *sink, struct err *err);

@@ -8,7 +8,8 @@
  * same time.  Order of a batch: blobs durable, rows and cursor in one
  * transaction, then events.  A message is held in memory up to
  * stream_parse_mb; a larger one goes to its blob file as it arrives and is
- * parsed from there (R-MEM-2).
+ * parsed from there (R-MEM-2).  Of one above max_message_mb only the header is
+ * asked for: it has its row, its place and its flags, and no blob.
  *
  * The server is not believed to deliver what it lists: what did not come is
  * asked for singly, then left for a later pass and counted (L136, R-SYNC-9).
@@ -35,6 +36,7 @@ ingest_start(struct ingest **in_r, struct session *s, struct folder *folder,
 	in->s = s;
 	in->folder = folder;
 	in->stream_bytes = (size_t)s->conf->stream_parse_mb * MIB;
+	in->max_bytes = (size_t)s->conf->max_message_mb * MIB;
 	if (session_db(s, err) == -1 || session_blobs(s, err) == -1 ||
 	    s->hooks->want(s->hooks->arg, RESOURCE_PARSE, "", 0,
 		&in->parse_permit, err) == -1) {
@@ -123,6 +125,12 @@ parse_and_keep(struct ingest *in, uint32_t uid, struct blob_ref *blob,
 		mime_parse(in->content, buf_str(&in->raw), in->raw.len,
 		    &mime_default_limits, content);
 	session_note(s, RISK_STORE, in->folder->id, uid, uid);
+	if (in->is_too_large) {
+		content->state = PARSE_PARTIAL;
+		content->state_reason =
+		    "larger than max_message_mb: only its header is stored";
+		return 0;
+	}
 	if (in->stream != NULL)
 		return blob_stream_finish(&in->stream, blob, err);
 	return blob_put(s->blobs, buf_str(&in->raw), in->raw.len, blob, err);
@@ -165,7 +173,7 @@ static void
 add_to_batch(struct ingest *in, const struct place *place,
     const struct blob_ref *blob, const struct content *content)
 {
-	batch_add(in->batch, place, blob, content);
+	batch_add(in->batch, place, in->is_too_large ? NULL : blob, content);
 	if (in->uid_from == 0 || place->uid < in->uid_from)
 		in->uid_from = place->uid;
 	if (place->uid > in->uid_to)
@@ -236,7 +244,7 @@ static int
 fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
     struct err *err)
 {
-	const struct remote_sink sink = {
+	struct remote_sink sink = {
 		.bytes = on_bytes,
 		.done = on_done,
 		.drop = on_drop,
@@ -246,6 +254,9 @@ fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
 
 	if (n == 0)
 		return 0;
+	in->is_too_large = n == 1 &&
+	    in->wanted[find_uid(in, uids[0])].size > in->max_bytes;
+	sink.is_header_only = in->is_too_large;
 	session_note(in->s, RISK_FETCH, in->folder->id, uids[0], uids[n - 1]);
 	rv = remote_fetch(in->s->remote, uids, n, per_command, &sink, err);
 	session_note(in->s, RISK_NONE, 0, 0, 0);
@@ -385,6 +396,7 @@ choose(struct ingest *in, struct arena *arena, const struct place *wanted,
 		chosen[out] = wanted[i];
 		uids[out++] = wanted[i].uid;
 	}
+	in->wanted = chosen;
 	in->uids = uids;
 	in->n = out;
 	in->low = in->n_old = 0;
@@ -432,6 +444,7 @@ ingest_messages(struct ingest *in, const struct place *wanted, size_t n,
 	if (rv == 0 && in->s->n_risks > 0)
 		rv = ingest_wait(in, err) == -1 ? -1 :
 		    risks_clear(in->s, in->folder->id, in->uids, in->n, err);
+	in->wanted = NULL;
 	in->uids = NULL;
 	in->has_come = NULL;
 	in->n = in->low = 0;

@@ -12,6 +12,8 @@ struct ingest {
 	struct folder *folder;
 	uint32_t parse_permit;
 	size_t stream_bytes;
+	size_t max_bytes; /* of larger messages only the header is stored */
+	bool is_too_large; /* the message that is being fetched */
 
 	/* the message that is arriving */
 	struct buf raw;
@@ -27,7 +29,8 @@ struct ingest {
 	struct arena *result;
 
 	/* the run */
-	const uint32_t *uids;
+	const struct place *wanted;
+	const uint32_t *uids; /* theirs */
 	bool *has_come;
 	size_t n;
 	size_t n_old; /* below the cursor: counted by it already */

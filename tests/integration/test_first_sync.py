@@ -171,3 +171,26 @@ def test_two_accounts_of_one_user_and_no_crosstalk(herd, dovecot, logins):
     a, b = (h.sql("SELECT thread_id FROM messages WHERE account_id = %s",
                   (account,)) for _, account in pair)
     assert a != b
+
+
+def test_message_above_the_limit_has_its_row_and_no_blob(herd, dovecot,
+                                                         login):
+    """R-MSG-2: header, place and flags are there; the rest goes on."""
+    h = herd(stream_parse_mb=1, max_message_mb=1)
+    h.start_both()
+    large = message("Very large", "x" * 70 + "\n" * 2, "large@example.org")
+    large += b"y" * 78 + b"\r\n"
+    large += (b"z" * 78 + b"\r\n") * 20000
+    with Client(dovecot, login) as client:
+        client.append("INBOX", message("Before"))
+        client.append("INBOX", large, ["\\Flagged"])
+        client.append("INBOX", message("After"))
+    account = h.add_account(dovecot, login)
+    h.wait_live(account)
+    rows = h.sql("SELECT subject, size, blob IS NULL, flagged, parse_state, "
+                 "message_id FROM messages WHERE account_id = %s ORDER BY uid",
+                 (account,))
+    assert [r[0] for r in rows] == ["Before", "Very large", "After"]
+    assert rows[1] == ("Very large", len(large), True, True, "partial",
+                       "large@example.org")
+    assert [r[2] for r in rows] == [False, True, False]
