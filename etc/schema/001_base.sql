@@ -235,6 +235,7 @@ CREATE TABLE threads (
 	starts          smallint NOT NULL DEFAULT 0,
 	subject         text NOT NULL
 ) WITH (fillfactor = 80);
+CREATE INDEX threads_account ON threads (account_id, last_at);
 CREATE INDEX threads_subject ON threads (subject_key);
 CREATE INDEX threads_orphan ON threads (subject_key) WHERE starts = 2;
 

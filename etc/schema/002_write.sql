@@ -246,6 +246,13 @@ LANGUAGE sql IMMUTABLE AS $$
 	    GROUP BY k ORDER BY k COLLATE "C")
 $$;
 
+-- The elements of an array that have these numbers, in their order.
+CREATE FUNCTION pick(elements anyarray, numbers integer[]) RETURNS anyarray
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT array_agg(elements[i] ORDER BY o)
+	FROM unnest(numbers) WITH ORDINALITY k(i, o)
+$$;
+
 -- Rows that get a place (again): folder, UID and flags.
 CREATE FUNCTION give_place(acc uuid, box bigint, ids bigint[],
     uids bigint[], flags_ integer[], keywords_ text[], modseqs bigint[])
@@ -344,15 +351,9 @@ BEGIN
 		    WHERE mailbox_id = box AND uid = m_uid[i] LIMIT 1) s
 		LEFT JOIN blob b ON b.id = s.blob_id;
 		IF back IS NOT NULL THEN
-			delta := delta + give_place(acc, box, back_ids,
-			    (SELECT array_agg(m_uid[i] ORDER BY o)
-			     FROM unnest(back) WITH ORDINALITY k(i, o)),
-			    (SELECT array_agg(m_flags[i] ORDER BY o)
-			     FROM unnest(back) WITH ORDINALITY k(i, o)),
-			    (SELECT array_agg(m_keywords[i] ORDER BY o)
-			     FROM unnest(back) WITH ORDINALITY k(i, o)),
-			    (SELECT array_agg(m_modseq[i] ORDER BY o)
-			     FROM unnest(back) WITH ORDINALITY k(i, o)));
+			delta := delta + give_place(acc, box,
+			    back_ids, pick(m_uid, back), pick(m_flags, back),
+			    pick(m_keywords, back), pick(m_modseq, back));
 			updated := updated || back_ids;
 		END IF;
 		UPDATE message_state SET uid = NULL
@@ -388,15 +389,9 @@ BEGIN
 		INTO back, back_ids
 		FROM want w JOIN have h USING (blob_id, k);
 		IF back IS NOT NULL THEN
-			delta := delta + give_place(acc, box, back_ids,
-			    (SELECT array_agg(m_uid[i] ORDER BY o)
-			     FROM unnest(back) WITH ORDINALITY k(i, o)),
-			    (SELECT array_agg(m_flags[i] ORDER BY o)
-			     FROM unnest(back) WITH ORDINALITY k(i, o)),
-			    (SELECT array_agg(m_keywords[i] ORDER BY o)
-			     FROM unnest(back) WITH ORDINALITY k(i, o)),
-			    (SELECT array_agg(m_modseq[i] ORDER BY o)
-			     FROM unnest(back) WITH ORDINALITY k(i, o)));
+			delta := delta + give_place(acc, box,
+			    back_ids, pick(m_uid, back), pick(m_flags, back),
+			    pick(m_keywords, back), pick(m_modseq, back));
 			updated := updated || back_ids;
 			SELECT array_agg(i) INTO todo FROM unnest(todo) i
 			WHERE i <> ALL (back);
@@ -624,14 +619,9 @@ BEGIN
 	FROM want w JOIN have h USING (mid, size, at, k);
 	IF recognised IS NOT NULL THEN
 		delta := give_place(acc, box, updated,
-		    (SELECT array_agg(p_uid[i] ORDER BY o)
-		     FROM unnest(recognised) WITH ORDINALITY k(i, o)),
-		    (SELECT array_agg(p_flags[i] ORDER BY o)
-		     FROM unnest(recognised) WITH ORDINALITY k(i, o)),
-		    (SELECT array_agg(p_keywords[i] ORDER BY o)
-		     FROM unnest(recognised) WITH ORDINALITY k(i, o)),
-		    (SELECT array_agg(p_modseq[i] ORDER BY o)
-		     FROM unnest(recognised) WITH ORDINALITY k(i, o)));
+		    pick(p_uid, recognised), pick(p_flags, recognised),
+		    pick(p_keywords, recognised),
+		    pick(p_modseq, recognised));
 	END IF;
 	-- Places that had found their row in an earlier, interrupted try.
 	SELECT array_agg(i ORDER BY i) INTO recognised
