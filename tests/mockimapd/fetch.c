@@ -519,6 +519,19 @@ fetch_free(struct fetch **fetch)
 	*fetch = NULL;
 }
 
+/* Here `*` is any UID, also one above the last that is still there. */
+static void
+say_vanished(struct session *s, const struct fetch *fetch, struct set set,
+    struct arena *arena)
+{
+	struct range *ranges = ARENA_ARRAY(arena, struct range, set.n);
+
+	memcpy(ranges, set.ranges, set.n * sizeof(ranges[0]));
+	set.ranges = ranges;
+	set_resolve(&set, UINT32_MAX);
+	session_say_vanished_since(s, fetch->since, &set);
+}
+
 COMMAND(command_fetch)
 {
 	struct fetch *fetch = xcalloc(1, sizeof(*fetch));
@@ -532,9 +545,9 @@ COMMAND(command_fetch)
 		return;
 	}
 	note_implied(s, fetch);
-	fetch->uids = session_resolve(s, &set, fetch->arena);
 	if (fetch->with_vanished)
-		session_say_vanished_since(s, fetch->since, &set);
+		say_vanished(s, fetch, set, in->arena);
+	fetch->uids = session_resolve(s, &set, fetch->arena);
 	s->fetch = fetch;
 	fetch_go_on(s);
 }

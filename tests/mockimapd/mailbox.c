@@ -17,7 +17,7 @@
 #define FOLDERS_MAX 10000
 /* INTERNALDATE of the mail an account begins with: long ago, so that nobody
  * takes it for activity of today. */
-#define OLD_SECS 1767225600
+#define OLD_SECS 1577836800
 #define OLD_STEP 600
 
 static bool

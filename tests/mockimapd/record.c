@@ -151,6 +151,8 @@ record_read(const struct record *record, const struct record_query *query,
 	*lost_r = seq < first ? first - seq : 0;
 	if (seq < first)
 		seq = first;
+	if (seq > record->next)
+		seq = record->next;
 	for (; seq < record->next && json_array_size(entries) < query->limit;
 	    seq++) {
 		const struct entry *entry =
