@@ -145,7 +145,7 @@ class Mailherd:
     counter = 0
 
     def __init__(self, programs, base, pg, redis, certs=None, name=None,
-                 **settings):
+                 cadences=CADENCES, **settings):
         Mailherd.counter += 1
         name = name or f"mh{Mailherd.counter}"
         self.programs, self.pg, self.redis = programs, pg, redis
@@ -161,7 +161,7 @@ class Mailherd:
             "secret_key_file": os.path.join(self.dir, "secret.key"),
             "log_target": "stderr", "log_level": "debug",
             "control_socket": os.path.join(self.dir, "sync-0.sock"),
-            **CADENCES, **({"ca_file": certs.ca} if certs else {}),
+            **cadences, **({"ca_file": certs.ca} if certs else {}),
             **settings,
         }
         if programs.quirks:
@@ -293,18 +293,8 @@ class Mailherd:
             "AND is_selectable", (account,))}
         for path, uid, blob, words in self.sql(
                 # A row that waits for its place counts as a difference.
-                """SELECT b.path, coalesce(m.uid, -m.id), m.blob,
-                      coalesce(m.keywords, '{}')
-                      || CASE WHEN m.seen THEN '{\\\\seen}'::text[]
-                              ELSE '{}' END
-                      || CASE WHEN m.flagged THEN '{\\\\flagged}'::text[]
-                              ELSE '{}' END
-                      || CASE WHEN m.answered THEN '{\\\\answered}'::text[]
-                              ELSE '{}' END
-                      || CASE WHEN m.draft THEN '{\\\\draft}'::text[]
-                              ELSE '{}' END
-                      || CASE WHEN m.marked_deleted
-                              THEN '{\\\\deleted}'::text[] ELSE '{}' END
+                f"""SELECT b.path, coalesce(m.uid, -m.id), m.blob,
+                      {FLAG_WORDS}
                    FROM messages m JOIN mailboxes b ON b.id = m.mailbox_id
                    WHERE m.account_id = %s AND m.deleted_at IS NULL""",
                 (account,)):
@@ -317,18 +307,8 @@ class Mailherd:
 
     def difference(self, account, imap, login):
         """"" when copy = server, else the first differences in words."""
-        server = server_state(imap, login)
-        copy = self.copy(account)
-        # A folder without messages may be missing on one side for a moment.
-        words = []
-        for path in sorted(set(server) | set(copy)):
-            if path not in copy:
-                words.append(f"{path}: not in the copy")
-            elif path not in server:
-                words.append(f"{path}: not on the server")
-            else:
-                words += differences(path, server[path], copy[path])
-        return "; ".join(words[:8])
+        return state_differences(server_state(imap, login),
+                                 self.copy(account))
 
     def assert_same(self, account, imap, login, deadline=None):
         def same():
@@ -350,6 +330,15 @@ class Mailherd:
         return self.run_ctl("message", "raw", message_id).stdout
 
 
+# Flags of a row of messages as IMAP spells them.
+FLAG_WORDS = r"""coalesce(m.keywords, '{}')
+    || CASE WHEN m.seen THEN '{\\seen}'::text[] ELSE '{}' END
+    || CASE WHEN m.flagged THEN '{\\flagged}'::text[] ELSE '{}' END
+    || CASE WHEN m.answered THEN '{\\answered}'::text[] ELSE '{}' END
+    || CASE WHEN m.draft THEN '{\\draft}'::text[] ELSE '{}' END
+    || CASE WHEN m.marked_deleted THEN '{\\deleted}'::text[] ELSE '{}' END"""
+
+
 def conf_value(value):
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -367,6 +356,19 @@ def assert_sound(log):
                  "heap-use-after-free", "Assertion", "die_bug"):
         assert sign not in log, \
             log[max(0, log.index(sign) - 500):log.index(sign) + 4000]
+
+
+def state_differences(server, copy):
+    """"" when equal, else the first differences in words."""
+    words = []
+    for path in sorted(set(server) | set(copy)):
+        if path not in copy:
+            words.append(f"{path}: not in the copy")
+        elif path not in server:
+            words.append(f"{path}: not on the server")
+        else:
+            words += differences(path, server[path], copy[path])
+    return "; ".join(words[:8])
 
 
 def differences(path, server, copy):
