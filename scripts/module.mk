@@ -1,4 +1,4 @@
 # The scripts a person runs; check-layers and check-options run in make check.
-EXTRA_DIST += scripts/check scripts/quickstart scripts/lib scripts/bench \
+EXTRA_DIST += scripts/acceptance scripts/check scripts/quickstart scripts/lib scripts/bench \
 	scripts/check-layers scripts/check-options scripts/check-field-cases \
 	tests/field-cases.tsv

@@ -19,8 +19,8 @@ import subprocess
 import threading
 import time
 
-from servers import (child_env, end_process, give, own_dir, run_as,
-                     wait_for, write_file)
+from servers import (child_env, elsewhere, end_process, give, own_dir,
+                     run_as, wait_for, write_file)
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -59,7 +59,7 @@ class Programs:
 class Daemon:
     """One master and its children."""
 
-    def __init__(self, herd, role, instance, overrides):
+    def __init__(self, herd, role, instance, overrides, on_host=None):
         self.herd, self.role, self.instance = herd, role, instance
         self.name = f"{role}-{instance}"
         self.log = os.path.join(herd.dir, f"{self.name}.log")
@@ -69,11 +69,13 @@ class Daemon:
                 "-o", f"control_socket={self.socket}"]
         for key, value in overrides.items():
             argv += ["-o", f"{key}={value}"]
+        moved = elsewhere(on_host, argv) if on_host else None
         with open(self.log, "ab") as log:
             give(self.log)
             self.proc = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=herd.dir, env=herd.env(), **run_as())
+                moved or argv, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, cwd=herd.dir, env=herd.env(),
+                **({} if moved else run_as()))
         self.pid = self.proc.pid
         wait_for(self.is_up, what=f"{self.name} answers, see {self.log}")
 
@@ -227,8 +229,8 @@ class Mailherd:
 
     # -- daemons --
 
-    def start(self, role="sync", instance="0", **overrides):
-        daemon = Daemon(self, role, instance, overrides)
+    def start(self, role="sync", instance="0", on_host=None, **overrides):
+        daemon = Daemon(self, role, instance, overrides, on_host)
         self.daemons.append(daemon)
         return daemon
 

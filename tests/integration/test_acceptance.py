@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from fleet import Fleet, assert_one_owner, spread
+from fleet import Fleet, assert_one_owner, log_time, spread
 from herd import CADENCES
 from servers import wait_for
 from test_ownership import signal_all, snapshot, wait_gone
@@ -50,7 +50,8 @@ def figure(what, limit, **values):
 @pytest.fixture
 def fleet(herd, mock, redis):
     """A factory: a fleet that is live and active, and its sync workers."""
-    def make(users, each=1, workers=1, is_active=True, **settings):
+    def make(users, each=1, workers=1, is_active=True, hosts=(None, None),
+             **settings):
         h = herd(bulk_concurrency=6, per_host_conn_cap=1000,
                  db_conn_cap=40, **SETTINGS, **settings)
         m = mock(inbox=8, other=1, size=1500)
@@ -61,7 +62,8 @@ def fleet(herd, mock, redis):
         jobs.stop()
         if is_active:
             f.activate_all()
-        f.workers = [h.start("sync", str(n)) for n in range(workers)]
+        f.workers = [h.start("sync", str(n), hosts[n])
+                     for n in range(workers)]
         f.wait_owned(60 + CLAIM * 4)
         if is_active:
             f.wait_idle(deadline=60 + CLAIM * 4)
@@ -123,10 +125,11 @@ def test_1_one_owner_at_every_instant(fleet):
 def test_2_killed_worker_is_replaced(fleet):
     """kill -9 of one of two: every orphan owned and syncing again."""
     limit = pick(TTL + CLAIM * 3 + 15, 90)
-    f = fleet(SIZE, workers=2)
+    f = fleet(SIZE, workers=2, hosts=("east", "west"))
     victim = max(f.workers, key=lambda d: len(f.owned_by(d)))
     orphans = f.owned_by(victim)
     assert orphans
+    victim_host = victim.ctl("status")[0]["worker_id"].split(":")[0]
     since = f.mark()
     killed, wall = kill_all_at_once(victim)
     for login in f.logins:
@@ -134,7 +137,10 @@ def test_2_killed_worker_is_replaced(fleet):
     back = f.wait_first_idle(since, orphans, limit + 30)
     f.assert_same(deadline=60)
     took = [at - killed for at in back.values()]
-    figure("2 kill -9: owned and syncing", f"{limit} s", **spread(took))
+    hosts = {w["worker_id"].split(":")[0] for w in f.herd.ctl("workers")}
+    figure("2 kill -9: owned and syncing", f"{limit} s", **spread(took),
+           dead_on="another host" if victim_host not in hosts else
+           "the same host")
     f.assert_nothing_double()
     assert_one_owner(f.herd.daemons, {victim.pid: wall})
     assert max(c["idle_peak"] for c in f.mock.accounts().values()) == 1
@@ -279,15 +285,22 @@ def test_9_stolen_lease(fleet):
     login = f.logins[0]
     account = f.accounts[login]
     others = f.mock.status()["idle"] - 1
+    conn, = [c["conn"] for c in f.mock.connections(login) if c["idle"]]
     since = f.mark()
     begun = time.monotonic()
     client.set(f"sync:lease:{account}", "thief:1:0", ex=RENEW * 3)
     wait_for(lambda: f.mock.status(login)["connections"] == 0, RENEW + 5,
              "its connections are closed", every=0.01)
     closed = next(e["mono_us"] / 1e6 for e in f.mock.calls(
-        since, account=login, kinds=["close"]))
+        since, account=login, kinds=["close"]) if e["conn"] == conn)
     figure("9 stolen lease: connection closed", f"{RENEW} s",
            seconds=round(closed - begun, 2))
+    lost = next(log_time(line.split(" ", 1)[0]) for line in
+                sync.log_text().splitlines()
+                if "lease lost, children killed" in line)
+    lost += time.monotonic() - time.time()
+    figure("9 renewal answered 0 (logged) to connection closed", "100 ms",
+           msecs=round((closed - lost) * 1000, 1))
     assert closed - begun <= RENEW + 1
     assert sync.ctl("status")[0]["fenced"] >= 1
     assert f.mock.status()["idle"] == others
