@@ -64,21 +64,24 @@ send_bytes(struct remote *r, const char *bytes, size_t len, struct err *err)
 }
 
 /*
- * ID goes with the first command after the login, so that it costs no round
- * trip; some servers refuse SELECT without it (L135).
+ * ID goes with the first command after the login, in the same packet, so that
+ * it costs no round trip; some servers refuse SELECT without it (L135).
  */
 static int
-send_id(struct remote *r, struct err *err)
+send_with_id(struct remote *r, const struct buf *out, struct err *err)
 {
-	char line[160];
-	int len;
+	struct buf both = BUF_INIT;
+	int result;
 
-	len = snprintf(line, sizeof(line), "%d ID (\"name\" \"mailherd\" "
-	    "\"version\" \"" PACKAGE_VERSION "\" \"vendor\" \"mailherd\" "
+	buf_addf(&both, "%d ID (\"name\" \"mailherd\" \"version\" "
+	    "\"" PACKAGE_VERSION "\" \"vendor\" \"mailherd\" "
 	    "\"contact\" \"postmaster\")\r\n", r->id_later);
+	buf_add(&both, out->data, out->len);
 	r->id_tag = r->id_later;
 	r->id_later = 0;
-	return send_bytes(r, line, (size_t)len, err);
+	result = send_bytes(r, both.data, both.len, err);
+	buf_release(&both);
+	return result;
 }
 
 int
@@ -88,9 +91,8 @@ command_send(struct remote *r, struct buf *out, struct err *err)
 		return -1;
 	buf_adds(out, "\r\n");
 	wire_set_deadline(r->wire, r->command_msecs);
-	if (r->id_later != 0 && send_id(r, err) == -1)
-		return -1;
-	return send_bytes(r, out->data, out->len, err);
+	return r->id_later != 0 ? send_with_id(r, out, err) :
+				  send_bytes(r, out->data, out->len, err);
 }
 
 /* "(CODE] words" of mend, or "[CODE] words", into "[CODE] words". */

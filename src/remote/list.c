@@ -5,6 +5,7 @@
  */
 #include "remote/command.h"
 #include "remote/names.h"
+#include "remote/status.h"
 
 #define LIST_TEXT_MAX ((uint64_t)32 << 20)
 
@@ -118,19 +119,38 @@ take(struct remote *r, struct arena *arena, struct remote_folder **folders_r,
 	*n_r = without_doubles(folders, n);
 }
 
-/* *n_r 0 when the server refused this form of the command or said nothing. */
+/* What the STATUS commands say that went with the LIST. */
 static int
-ask(struct remote *r, const char *command, struct arena *arena,
-    struct remote_folder **folders_r, size_t *n_r, struct reply *reply,
+read_along(struct remote *r, struct remote_flight *along, int first_tag,
     struct err *err)
 {
+	size_t n_bad, n = along->n_answered;
+
+	along->n_answered = 0;
+	if (status_read(r, along->status, n, first_tag, &n_bad, err) == -1)
+		return -1;
+	if (!status_was_refused(r, n, n_bad))
+		along->n_answered = n;
+	return 0;
+}
+
+/* *n_r 0 when the server refused this form of the command or said nothing. */
+static int
+ask(struct remote *r, const char *command, struct remote_flight *along,
+    struct arena *arena, struct remote_folder **folders_r, size_t *n_r,
+    struct reply *reply, struct err *err)
+{
 	struct buf out = BUF_INIT;
-	int tag = command_begin(r, &out), result;
+	int tag = command_begin(r, &out), result = 0;
 
 	*n_r = 0;
 	buf_adds(&out, command);
+	if (along != NULL)
+		result = status_add(r, &out, along->wires, along->n,
+		    &along->n_answered, err);
 	wire_set_limits(r->wire, 65536, LIST_TEXT_MAX);
-	result = command_send(r, &out, err);
+	if (result == 0)
+		result = command_send(r, &out, err);
 	buf_release(&out);
 	if (result == 0)
 		result = command_reply(r, tag, reply, err);
@@ -138,7 +158,7 @@ ask(struct remote *r, const char *command, struct arena *arena,
 		return -1;
 	if (reply->status == REPLY_OK)
 		take(r, arena, folders_r, n_r);
-	return 0;
+	return along != NULL ? read_along(r, along, tag + 1, err) : 0;
 }
 
 static bool
@@ -164,8 +184,9 @@ richer_form(struct remote *r)
 }
 
 int
-remote_list(struct remote *r, struct arena *arena,
-    struct remote_folder **folders_r, size_t *n_r, struct err *err)
+remote_list_with(struct remote *r, struct remote_flight *along,
+    struct arena *arena, struct remote_folder **folders_r, size_t *n_r,
+    struct err *err)
 {
 	const char *rich = richer_form(r);
 	struct mend_notes *notes = wire_notes(r->wire);
@@ -174,13 +195,15 @@ remote_list(struct remote *r, struct arena *arena,
 	*folders_r = NULL;
 	*n_r = 0;
 	notes->n_broken_lists = 0;
-	if (rich != NULL && ask(r, rich, arena, folders_r, n_r, &reply,
+	if (rich != NULL && ask(r, rich, along, arena, folders_r, n_r, &reply,
 		err) == -1)
 		return -1;
+	if (rich != NULL)
+		along = NULL;
 	/* Strato answers the extended form with nothing (L062). */
 	if (!has_inbox(*folders_r, *n_r)) {
-		if (ask(r, "LIST \"\" \"*\"", arena, folders_r, n_r, &reply,
-			err) == -1 ||
+		if (ask(r, "LIST \"\" \"*\"", along, arena, folders_r, n_r,
+			&reply, err) == -1 ||
 		    reply_check(r, &reply, "LIST", err) == -1)
 			return -1;
 	}
@@ -191,4 +214,11 @@ remote_list(struct remote *r, struct arena *arena,
 		return err_set(err, ERR_SERVER,
 		    "%s: LIST shows no folder at all", r->host);
 	return 0;
+}
+
+int
+remote_list(struct remote *r, struct arena *arena,
+    struct remote_folder **folders_r, size_t *n_r, struct err *err)
+{
+	return remote_list_with(r, NULL, arena, folders_r, n_r, err);
 }

@@ -2,7 +2,8 @@ noinst_LIBRARIES += libremote.a
 libremote_a_SOURCES = src/remote/remote.h \
 	src/remote/session.h src/remote/session.c src/remote/login.c \
 	src/remote/command.h src/remote/command.c \
-	src/remote/list.c src/remote/status.c src/remote/select.c \
+	src/remote/list.c src/remote/status.h src/remote/status.c \
+	src/remote/select.c \
 	src/remote/scan.c src/remote/fetch.c src/remote/idle.c \
 	src/remote/changes.h src/remote/changes.c \
 	src/remote/names.h src/remote/names.c \

@@ -123,6 +123,21 @@ struct remote_status {
 int remote_status(struct remote *r, const char *const *wires, size_t n,
     struct remote_status *status_r, struct err *err);
 
+/*
+ * LIST with the STATUS of folders known from before, in the same flight.  The
+ * first n_answered of them have their answer; those that did not fit, or that
+ * the server refused in this form, are to be asked with remote_status.
+ */
+struct remote_flight {
+	const char *const *wires; /* of n */
+	size_t n;
+	struct remote_status *status; /* room for n */
+	size_t n_answered;
+};
+int remote_list_with(struct remote *r, struct remote_flight *along,
+    struct arena *arena, struct remote_folder **folders_r, size_t *n_r,
+    struct err *err);
+
 struct remote_selected {
 	uint32_t exists, uidnext, uidvalidity; /* 0: not told (L142) */
 	uint64_t highestmodseq;		       /* 0: NOMODSEQ or no CONDSTORE */

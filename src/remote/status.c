@@ -5,8 +5,11 @@
  *
  * One tag a folder, all in one flight: one round trip for any number of them,
  * without an extension (R-SYNC-2).  A reply belongs to the folder whose tag
- * ends it; the name in it is never looked at.
+ * ends it; the name in it is never looked at.  A LIST may open the flight
+ * (list.c).
  */
+#include "remote/status.h"
+
 #include "base/text.h"
 #include "remote/command.h"
 
@@ -53,36 +56,40 @@ read_status(struct remote *r, struct remote_status *status)
 	}
 }
 
-/* Sends as many as fit into a flight; returns how many, or -1. */
-static ssize_t
-send_flight(struct remote *r, const char *const *wires, size_t n,
-    const char *items, int *first_tag_r, struct err *err)
+static const char *
+items(struct remote *r)
 {
-	struct buf out = BUF_INIT;
-	size_t i;
-	int result = 0;
-
-	*first_tag_r = r->last_tag + 1;
-	for (i = 0; i < n && out.len < FLIGHT_BYTES && result == 0; i++) {
-		if (i > 0)
-			buf_adds(&out, "\r\n");
-		buf_addf(&out, "%d STATUS ", ++r->last_tag);
-		result = command_add_string(&out, wires[i], err);
-		buf_addf(&out, " (%s)", items);
-	}
-	if (result == 0)
-		result = command_send(r, &out, err);
-	buf_release(&out);
-	return result == 0 ? (ssize_t)i : -1;
+	return (r->caps & REMOTE_CONDSTORE) && !r->is_status_plain ?
+	    "MESSAGES UIDNEXT UIDVALIDITY HIGHESTMODSEQ" :
+	    "MESSAGES UIDNEXT UIDVALIDITY";
 }
 
-static int
-read_flight(struct remote *r, struct remote_status *status_r, size_t n,
+int
+status_add(struct remote *r, struct buf *out, const char *const *wires,
+    size_t n, size_t *n_added_r, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < n && out->len < FLIGHT_BYTES; i++) {
+		if (out->len > 0)
+			buf_adds(out, "\r\n");
+		buf_addf(out, "%d STATUS ", ++r->last_tag);
+		if (command_add_string(out, wires[i], err) == -1)
+			return -1;
+		buf_addf(out, " (%s)", items(r));
+	}
+	*n_added_r = i;
+	return 0;
+}
+
+int
+status_read(struct remote *r, struct remote_status *status_r, size_t n,
     int first_tag, size_t *n_bad_r, struct err *err)
 {
 	struct reply reply;
 	size_t i;
 
+	*n_bad_r = 0;
 	for (i = 0; i < n; i++) {
 		struct remote_status *status = &status_r[i];
 		struct err said = ERR_INIT;
@@ -110,44 +117,52 @@ read_flight(struct remote *r, struct remote_status *status_r, size_t n,
 }
 
 static int
-run(struct remote *r, const char *const *wires, size_t n, const char *items,
+run(struct remote *r, const char *const *wires, size_t n,
     struct remote_status *status_r, size_t *n_bad_r, struct err *err)
 {
-	size_t done = 0;
-	int first_tag;
+	struct buf out = BUF_INIT;
+	size_t done, sent, n_bad;
+	int first_tag, result = 0;
 
 	*n_bad_r = 0;
-	while (done < n) {
-		ssize_t sent = send_flight(r, wires + done, n - done, items,
-		    &first_tag, err);
-
-		if (sent == -1 ||
-		    read_flight(r, status_r + done, (size_t)sent, first_tag,
-			n_bad_r, err) == -1)
-			return -1;
-		done += (size_t)sent;
+	for (done = 0; done < n && result == 0; done += sent) {
+		buf_reset(&out);
+		first_tag = r->last_tag + 1;
+		result = status_add(r, &out, wires + done, n - done, &sent,
+		    err);
+		if (result == 0)
+			result = command_send(r, &out, err);
+		if (result == 0)
+			result = status_read(r, status_r + done, sent,
+			    first_tag, &n_bad, err);
+		if (result == 0)
+			*n_bad_r += n_bad;
 	}
-	return 0;
+	buf_release(&out);
+	return result;
+}
+
+bool
+status_was_refused(struct remote *r, size_t n, size_t n_bad)
+{
+	if (n == 0 || n_bad < n || r->is_status_plain ||
+	    !(r->caps & REMOTE_CONDSTORE))
+		return false;
+	r->is_status_plain = true;
+	return true;
 }
 
 int
 remote_status(struct remote *r, const char *const *wires, size_t n,
     struct remote_status *status_r, struct err *err)
 {
-	static const char plain[] = "MESSAGES UIDNEXT UIDVALIDITY";
-	static const char full[] = "MESSAGES UIDNEXT UIDVALIDITY "
-				   "HIGHESTMODSEQ";
-	bool is_full = (r->caps & REMOTE_CONDSTORE) && !r->is_status_plain;
 	size_t n_bad;
 
 	if (n == 0)
 		return session_check(r, err);
-	if (run(r, wires, n, is_full ? full : plain, status_r, &n_bad, err) ==
-	    -1)
+	if (run(r, wires, n, status_r, &n_bad, err) == -1)
 		return -1;
-	/* An item the server does not know is BAD (iCloud). */
-	if (!is_full || n_bad < n)
+	if (!status_was_refused(r, n, n_bad))
 		return 0;
-	r->is_status_plain = true;
-	return run(r, wires, n, plain, status_r, &n_bad, err);
+	return run(r, wires, n, status_r, &n_bad, err);
 }

@@ -11,7 +11,7 @@ libstore_a_SOURCES = src/store/message.h src/store/store.h \
 	src/store/risk.c \
 	src/store/schema.c \
 	src/store/segment.c \
-	src/store/session.c src/store/session.h \
+	src/store/connect.c src/store/session.c src/store/session.h \
 	src/store/table.c \
 	src/store/thread.c src/store/thread.h \
 	src/store/upkeep.c

@@ -1,5 +1,5 @@
 /*
- * session.c - one PostgreSQL session: connect, send, wait, explain failures.
+ * session.c - one PostgreSQL session: send, wait, explain failures.
  *
  * Runs in: clerk, hot, pool and job children, mailherdctl.  Blocks, always
  * with a deadline.
@@ -23,111 +23,6 @@
 #define STATEMENT_MSECS 120000
 /* When the server says nothing at all, not even that the time is up. */
 #define SILENCE_MSECS (STATEMENT_MSECS + 30000)
-
-/*
- * Set at the start of the session, in its first packet:
- * client_connection_check_interval ends what a killed child has begun,
- * idle_in_transaction_session_timeout what a paused one holds.  jit would
- * cost a short session more than it can ever win; work_mem is what an insert
- * has for the full-text index when its pending list is full.
- */
-#define SESSION_OPTIONS                                          \
-	"-c search_path=mailherd -c statement_timeout=120000 "   \
-	"-c client_connection_check_interval=500 "               \
-	"-c idle_in_transaction_session_timeout=10000 "          \
-	"-c jit=off -c work_mem=32MB -c timezone=UTC "           \
-	"-c datestyle=ISO "                                      \
-	"-c bytea_output=hex -c extra_float_digits=1 "           \
-	"-c standard_conforming_strings=on"
-
-const char *
-store_session_name(char out[STORE_NAME_SIZE], const struct uuid *account_id,
-    int64_t epoch)
-{
-	char id[UUID_TEXT_SIZE];
-
-	snprintf(out, STORE_NAME_SIZE, "mh:%s:%lld",
-	    uuid_format(account_id, id), (long long)epoch);
-	return out;
-}
-
-/* Notices ("relation exists, skipping") are no news. */
-static void
-on_notice(void *arg, const PGresult *res)
-{
-	const struct store *s = arg;
-	const char *text = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
-
-	log_debug(&s->log, "notice: %s", text != NULL ? text : "");
-}
-
-/* The operator's own options go last and win. */
-static int
-options_of(struct buf *out, const char *conninfo, struct err *err)
-{
-	PQconninfoOption *all, *o;
-	char *why = NULL;
-
-	all = PQconninfoParse(conninfo, &why);
-	if (all == NULL) {
-		err_set(err, ERR_CONFIG, "database: %s",
-		    why != NULL ? why : "bad connection string");
-		PQfreemem(why);
-		return -1;
-	}
-	buf_adds(out, SESSION_OPTIONS);
-	for (o = all; o->keyword != NULL; o++)
-		if (strcmp(o->keyword, "options") == 0 && o->val != NULL)
-			buf_addf(out, " %s", o->val);
-	PQconninfoFree(all);
-	return 0;
-}
-
-int
-store_open(struct store **s_r, const char *conninfo, const char *name,
-    struct err *err)
-{
-	/* What stands before "dbname" the operator may override. */
-	const char *const keys[] = { "connect_timeout", "keepalives_idle",
-		"keepalives_interval", "keepalives_count", "tcp_user_timeout",
-		"dbname", "application_name", "client_encoding", "options",
-		NULL };
-	const char *values[] = { "10", "10", "5", "2", "10000", conninfo,
-		name, "UTF8", NULL, NULL };
-	struct buf options = BUF_INIT;
-	struct store *s;
-
-	if (options_of(&options, conninfo, err) == -1) {
-		buf_release(&options);
-		return -1;
-	}
-	values[8] = buf_str(&options);
-	s = xcalloc(1, sizeof(*s));
-	log_init(&s->log, LOG_STORE, "session=%s", name);
-	s->conn = PQconnectdbParams(keys, values, 1);
-	buf_release(&options);
-	if (s->conn == NULL || PQstatus(s->conn) != CONNECTION_OK) {
-		err_set(err, ERR_DATABASE, "no session: %s",
-		    s->conn != NULL ? PQerrorMessage(s->conn) :
-		    "out of memory");
-		store_close(&s);
-		return -1;
-	}
-	PQsetNoticeReceiver(s->conn, on_notice, s);
-	PQsetnonblocking(s->conn, 1);
-	*s_r = s;
-	return 0;
-}
-
-void
-store_close(struct store **s)
-{
-	if (*s == NULL)
-		return;
-	PQfinish((*s)->conn);
-	free(*s);
-	*s = NULL;
-}
 
 /* --- failures ------------------------------------------------------------------ */
 

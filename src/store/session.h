@@ -16,6 +16,9 @@
 
 struct store {
 	PGconn *conn;
+	/* See connect.c. */
+	PostgresPollingStatusType connecting;
+	bool is_open;
 	struct log log;
 	char sqlstate[6]; /* of the last failure */
 	unsigned next_merge; /* full-text partition; see upkeep.c */

@@ -31,6 +31,11 @@ struct store; /* one PostgreSQL session */
  */
 int store_open(struct store **s_r, const char *conninfo, const char *name,
     struct err *err);
+/* The same in two steps: the first does not wait for the server, the second
+ * is harmless when it was done before.  After a failure *s is NULL. */
+int store_open_start(struct store **s_r, const char *conninfo,
+    const char *name, struct err *err);
+int store_open_finish(struct store **s, struct err *err);
 void store_close(struct store **s);
 #define STORE_NAME_SIZE 64
 const char *store_session_name(char out[STORE_NAME_SIZE],

@@ -114,7 +114,7 @@ bootstrap(struct session *s, struct backfill_budget *budget,
 	if (session_load(s, STATES, err) == -1)
 		return -1;
 	session_db_rest(s);
-	if (session_connect(s, err) == -1 || pass_list(s, err) == -1)
+	if (session_connect(s, err) == -1 || pass_list(s, 0, err) == -1)
 		return -1;
 	session_db_rest(s);
 	if (fill_all(s, budget, is_complete_r, err) == -1)

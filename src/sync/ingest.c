@@ -37,7 +37,8 @@ ingest_start(struct ingest **in_r, struct session *s, struct folder *folder,
 	in->folder = folder;
 	in->stream_bytes = (size_t)s->conf->stream_parse_mb * MIB;
 	in->max_bytes = (size_t)s->conf->max_message_mb * MIB;
-	if (session_db(s, err) == -1 || session_blobs(s, err) == -1 ||
+	/* It connects while the messages come. */
+	if (session_db_start(s, err) == -1 || session_blobs(s, err) == -1 ||
 	    s->hooks->want(s->hooks->arg, RESOURCE_PARSE, "", 0,
 		&in->parse_permit, err) == -1) {
 		free(in);

@@ -98,7 +98,7 @@ ingest_commit(struct ingest *in, const struct cursor *cursor, struct err *err)
 		if (blob_flush(s->blobs, err) == -1)
 			return -1;
 	}
-	if (ingest_wait(in, err) == -1)
+	if (ingest_wait(in, err) == -1 || session_db(s, err) == -1)
 		return -1;
 	if (store_commit_start(s->db, &s->fence, in->folder, in->batch,
 		cursor, err) == -1)

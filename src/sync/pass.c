@@ -71,8 +71,34 @@ tell_folders(struct session *s, const struct folder_op *ops, size_t n)
 	}
 }
 
+/* One flight: LIST, and STATUS of the folders known from before. */
+static int
+ask_list(struct session *s, unsigned scope, struct remote_folder **listed_r,
+    size_t *n_r, struct err *err)
+{
+	struct folder **chosen = ARENA_ARRAY(s->pass, struct folder *,
+	    s->n_folders + 1);
+	size_t i, n = scope != 0 ? pass_choose(s, scope, chosen) : 0;
+	const char **wires = ARENA_ARRAY(s->pass, const char *, n + 1);
+	struct remote_flight along = { .wires = wires, .n = n,
+		.status = ARENA_ARRAY(s->pass, struct remote_status, n + 1) };
+
+	for (i = 0; i < n; i++)
+		wires[i] = chosen[i]->wire;
+	if (remote_list_with(s->remote, n > 0 ? &along : NULL, s->pass,
+		listed_r, n_r, err) == -1)
+		return -1;
+	s->ahead = ARENA_ARRAY(s->pass, struct ahead, n + 1);
+	s->n_ahead = along.n_answered;
+	for (i = 0; i < s->n_ahead; i++)
+		s->ahead[i] = (struct ahead){ .wire = chosen[i]->wire,
+			.folder_id = chosen[i]->id,
+			.status = along.status[i] };
+	return 0;
+}
+
 int
-pass_list(struct session *s, struct err *err)
+pass_list(struct session *s, unsigned scope, struct err *err)
 {
 	struct remote_folder *listed;
 	struct remote_status *status;
@@ -81,7 +107,7 @@ pass_list(struct session *s, struct err *err)
 	bool is_whole;
 
 	session_activity(s, "listing folders");
-	if (remote_list(s->remote, s->pass, &listed, &n, err) == -1)
+	if (ask_list(s, scope, &listed, &n, err) == -1)
 		return -1;
 	folders_normalise(s->pass, listed, n, &listed, &n, &is_whole);
 	if (!is_whole)
@@ -261,7 +287,7 @@ pass(struct session *s, unsigned scope, struct err *err)
 	if (session_connect(s, err) == -1)
 		return -1;
 	if (((scope & SCOPE_LIST) || s->n_folders == 0) &&
-	    pass_list(s, err) == -1)
+	    pass_list(s, scope, err) == -1)
 		return -1;
 	session_db_rest(s);
 	budget.deadline_mono_msecs = clock_mono_msecs() + BACKFILL_MSECS;
@@ -283,6 +309,7 @@ sync_pass(struct session *s, unsigned scope, struct err *err)
 	session_note(s, RISK_NONE, 0, 0, 0);
 	session_disconnect(s);
 	session_db_rest(s);
+	s->n_ahead = 0;
 	arena_reset(s->pass);
 	return rv;
 }

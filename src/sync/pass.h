@@ -7,8 +7,10 @@
 
 #include "sync/backfill.h"
 
-/* LIST and what follows from it; session->folders is new afterwards. */
-int pass_list(struct session *s, struct err *err);
+/* LIST and what follows from it; session->folders is new afterwards.  The
+ * folders in scope (0: none) are asked for their STATUS in the same flight, for
+ * pass_folders to use. */
+int pass_list(struct session *s, unsigned scope, struct err *err);
 
 /*
  * One folder from look to download, again from the start when a sibling
@@ -25,6 +27,9 @@ int pass_backfill(struct session *s, struct look *look,
 int pass_park(struct session *s, struct folder *folder,
     const struct err *failure, struct err *err);
 
+/* Those that a pass would ask for their STATUS, into chosen (room for all);
+ * how many. */
+size_t pass_choose(struct session *s, unsigned scope, struct folder **chosen);
 /* All folders in scope: STATUS, plan, the three phases. */
 int pass_folders(struct session *s, unsigned scope,
     struct backfill_budget *budget, struct err *err);

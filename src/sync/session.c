@@ -83,26 +83,56 @@ sync_totals_take(struct session *s, struct sync_totals *totals_r)
 
 /* --- PostgreSQL ---------------------------------------------------------- */
 
-int
-session_db(struct session *s, struct err *err)
+static int
+begin_db(struct session *s, struct err *err)
 {
 	char name[STORE_NAME_SIZE];
-	void *arg = s->hooks->arg;
 
+	store_session_name(name, &s->fence.account_id, s->fence.epoch);
+	return store_open_start(&s->db, s->conf->database, name, err);
+}
+
+/* Gives the permit back where there is no session. */
+static int
+is_db_there(struct session *s, int rv)
+{
+	if (rv == -1) {
+		s->db = NULL;
+		s->hooks->give_back(s->hooks->arg, s->db_permit);
+	}
+	return rv;
+}
+
+int
+session_db_start(struct session *s, struct err *err)
+{
 	if (s->db != NULL)
 		return 0;
 	if (session_may_go_on(s, err) == -1)
 		return -1;
-	if (s->hooks->want(arg, RESOURCE_DATABASE, "", 0, &s->db_permit,
-		err) == -1)
+	if (s->hooks->want(s->hooks->arg, RESOURCE_DATABASE, "", 0,
+		&s->db_permit, err) == -1)
 		return -1;
-	store_session_name(name, &s->fence.account_id, s->fence.epoch);
-	if (store_open(&s->db, s->conf->database, name, err) == -1) {
-		s->db = NULL;
-		s->hooks->give_back(arg, s->db_permit);
+	return is_db_there(s, begin_db(s, err));
+}
+
+int
+session_db(struct session *s, struct err *err)
+{
+	struct err given_up = ERR_INIT;
+	bool was_started = s->db != NULL;
+
+	if (session_db_start(s, err) == -1)
 		return -1;
-	}
-	return 0;
+	if (!was_started)
+		return is_db_there(s, store_open_finish(&s->db, err));
+	if (store_open_finish(&s->db, &given_up) == 0)
+		return 0;
+	/* A big message may have taken longer to come than PostgreSQL waits
+	 * for somebody to prove who he is. */
+	if (is_db_there(s, begin_db(s, err)) == -1)
+		return -1;
+	return is_db_there(s, store_open_finish(&s->db, err));
 }
 
 void

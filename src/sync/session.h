@@ -32,6 +32,13 @@ struct session {
 	size_t n_risks;
 
 	struct arena *pass; /* dies with the pass */
+	/* What folders said along with LIST; each is used once. */
+	struct ahead {
+		const char *wire; /* NULL: used */
+		int64_t folder_id;
+		struct remote_status status;
+	} *ahead; /* in the pass arena */
+	size_t n_ahead;
 
 	struct store *db;
 	uint32_t db_permit;
@@ -50,6 +57,8 @@ struct session {
 
 /* PostgreSQL, opened when it is not; a permit comes first. */
 int session_db(struct session *s, struct err *err);
+/* It will be needed soon: the permit, and a beginning made. */
+int session_db_start(struct session *s, struct err *err);
 /* Closed and given back: before waiting for a mail server. */
 void session_db_rest(struct session *s);
 

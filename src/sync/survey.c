@@ -75,8 +75,8 @@ has_retry(struct session *s, const struct folder *f)
 	return n > 0;
 }
 
-static size_t
-choose_folders(struct session *s, unsigned scope, struct folder **chosen)
+size_t
+pass_choose(struct session *s, unsigned scope, struct folder **chosen)
 {
 	int64_t now = clock_wall_secs();
 	size_t i, n = 0;
@@ -99,30 +99,71 @@ choose_folders(struct session *s, unsigned scope, struct folder **chosen)
 typedef bool (*is_wanted)(struct session *s, const struct folder *f,
     const struct view *view);
 
-/* Keeps the folders that the STATUS makes wanted. */
+struct sieve {
+	struct session *s;
+	is_wanted wanted;
+	struct folder **kept;
+	size_t *n_kept, *n_well;
+};
+
+static void
+take_status(struct sieve *sieve, struct folder *f,
+    const struct remote_status *status)
+{
+	struct view view = view_of_status(status);
+
+	*sieve->n_well += status->is_known;
+	if (sieve->wanted(sieve->s, f, &view))
+		sieve->kept[(*sieve->n_kept)++] = f;
+}
+
+/* It came with the LIST, and the folder has not been renamed since. */
+static bool
+was_told_ahead(struct session *s, const struct folder *f,
+    struct remote_status *status_r)
+{
+	bool is_same;
+	size_t i;
+
+	for (i = 0; i < s->n_ahead; i++) {
+		struct ahead *a = &s->ahead[i];
+
+		if (a->folder_id != f->id || a->wire == NULL)
+			continue;
+		*status_r = a->status;
+		is_same = strcmp(a->wire, f->wire) == 0;
+		a->wire = NULL;
+		return is_same;
+	}
+	return false;
+}
+
+/* Keeps the folders that the STATUS makes wanted; `chosen` is used up. */
 static int
 sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
     struct folder **kept, size_t *n_kept, size_t *n_well, struct err *err)
 {
+	struct sieve sieve = { s, wanted, kept, n_kept, n_well };
 	const char *wires[STATUS_FLIGHT];
 	struct remote_status status[STATUS_FLIGHT];
-	size_t from, flight, i;
+	size_t from, flight, i, left = 0;
 
-	for (from = 0; from < n; from += flight) {
-		flight = n - from < STATUS_FLIGHT ? n - from : STATUS_FLIGHT;
+	for (i = 0; i < n; i++)
+		if (was_told_ahead(s, chosen[i], &status[0]))
+			take_status(&sieve, chosen[i], &status[0]);
+		else
+			chosen[left++] = chosen[i];
+	for (from = 0; from < left; from += flight) {
+		flight = left - from < STATUS_FLIGHT ? left - from :
+						       STATUS_FLIGHT;
 		memset(status, 0, sizeof(status));
 		for (i = 0; i < flight; i++)
 			wires[i] = chosen[from + i]->wire;
 		if (remote_status(s->remote, wires, flight, status,
 			err) == -1)
 			return -1;
-		for (i = 0; i < flight; i++) {
-			struct view view = view_of_status(&status[i]);
-
-			*n_well += status[i].is_known;
-			if (wanted(s, chosen[from + i], &view))
-				kept[(*n_kept)++] = chosen[from + i];
-		}
+		for (i = 0; i < flight; i++)
+			take_status(&sieve, chosen[from + i], &status[i]);
 	}
 	return 0;
 }
@@ -199,7 +240,7 @@ find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
 	bool is_peek = (scope & SCOPE_PEEK) && !(scope & SCOPE_INBOX);
 	struct folder **chosen = ARENA_ARRAY(s->pass, struct folder *,
 	    s->n_folders + 1);
-	size_t n = choose_folders(s, is_peek ? scope | SCOPE_INBOX : scope,
+	size_t n = pass_choose(s, is_peek ? scope | SCOPE_INBOX : scope,
 	    chosen);
 
 	return sift(s, chosen, n, is_peek ? is_news_or_peek : is_news,
@@ -289,7 +330,7 @@ look_for_sources(struct session *s, struct work *w, struct err *err)
 		return 0;
 	if (s->n_folders <= STATUS_FLIGHT)
 		scope |= SCOPE_OTHER;
-	n = choose_folders(s, scope, chosen);
+	n = pass_choose(s, scope, chosen);
 	if (sift(s, chosen, n, has_lost, lost, &n_lost, &w->n_well,
 		err) == -1)
 		return -1;

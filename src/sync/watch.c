@@ -135,7 +135,7 @@ watch(struct session *s, struct err *err)
 	session_db_rest(s);
 	if (session_connect(s, err) == -1)
 		return -1;
-	if (session_inbox(s) == NULL && pass_list(s, err) == -1)
+	if (session_inbox(s) == NULL && pass_list(s, 0, err) == -1)
 		return -1;
 	return catch_up(s, err);
 }

@@ -18,6 +18,7 @@ class Session:
         self.last = None
         self.flights = 0  # times the client spoke after the server did
         self.said = []
+        self.heard = []  # when bytes of the server came
         self.tail = b""
         self.is_stalled = False
         self.is_silent = False
@@ -128,6 +129,8 @@ class Proxy:
                     session.last = side
                 else:
                     session.ended = session.ended or now
+                if side == "server" and data:
+                    session.heard.append(now)
                 if side == "client" and data:
                     lines = data.decode("utf-8", "replace").splitlines()
                     session.said += lines

@@ -242,6 +242,62 @@ START_TEST(a_poll_is_login_and_one_flight)
 }
 END_TEST
 
+START_TEST(status_goes_along_with_list)
+{
+	static const struct step steps[] = { LOGIN(CAPS " ID"),
+		HEAR("* ID (*"), HEAR("* LIST \"\" \"\\*\""),
+		HEAR("* STATUS \"INBOX\" (*"), HEAR("* STATUS \"Gone\" (*"),
+		SAY("* ID NIL\r\n%4 OK\r\n"
+		    "* LIST () \"/\" INBOX\r\n%3 OK\r\n"
+		    "* STATUS INBOX (MESSAGES 3 UIDNEXT 9)\r\n%2 OK\r\n"
+		    "%1 NO gone\r\n"),
+		END };
+	const char *const wires[] = { "INBOX", "Gone" };
+	struct remote_status status[2];
+	struct remote_flight along = { wires, 2, status, 0 };
+	struct remote_folder *folders;
+	struct remote_stats stats;
+	size_t n;
+
+	open_with(steps);
+	OK(remote_list_with(remote, &along, arena, &folders, &n, &err));
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(along.n_answered, 2);
+	ck_assert_uint_eq(status[0].uidnext, 9);
+	ck_assert(!status[1].is_known);
+	remote_stats(remote, &stats);
+	ck_assert_uint_eq(stats.round_trips, 2);
+	finish();
+}
+END_TEST
+
+START_TEST(status_refused_along_with_list_is_left_to_be_asked)
+{
+	static const struct step steps[] = {
+		LOGIN(CAPS " CONDSTORE SPECIAL-USE LIST-EXTENDED"),
+		HEAR("* LIST \"\" \"\\*\" RETURN (SPECIAL-USE)"),
+		HEAR("* STATUS \"INBOX\" (* HIGHESTMODSEQ)"),
+		SAY("%2 BAD no such thing\r\n%1 BAD unknown item\r\n"),
+		HEAR("* LIST \"\" \"\\*\""),
+		SAY("* LIST () \"/\" INBOX\r\n%1 OK\r\n"),
+		HEAR("* STATUS \"INBOX\" (MESSAGES UIDNEXT UIDVALIDITY)"),
+		SAY("* STATUS INBOX (MESSAGES 1)\r\n%1 OK\r\n"), END };
+	const char *wire = "INBOX";
+	struct remote_status status;
+	struct remote_flight along = { &wire, 1, &status, 0 };
+	struct remote_folder *folders;
+	size_t n;
+
+	open_with(steps);
+	OK(remote_list_with(remote, &along, arena, &folders, &n, &err));
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(along.n_answered, 0);
+	OK(remote_status(remote, &wire, 1, &status, &err));
+	ck_assert_uint_eq(status.messages, 1);
+	finish();
+}
+END_TEST
+
 START_TEST(status_without_highestmodseq_when_that_is_bad)
 {
 	static const struct step steps[] = { LOGIN(CAPS " CONDSTORE"),
@@ -1657,6 +1713,8 @@ main(void)
 		return 99;
 	}
 	tcase_add_test(t, a_poll_is_login_and_one_flight);
+	tcase_add_test(t, status_goes_along_with_list);
+	tcase_add_test(t, status_refused_along_with_list_is_left_to_be_asked);
 	tcase_add_test(t, status_without_highestmodseq_when_that_is_bad);
 	tcase_add_test(t, scan_reads_flags_dates_and_ids);
 	tcase_add_test(t, bodies_stream_with_two_commands_in_flight);
