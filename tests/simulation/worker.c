@@ -1,0 +1,402 @@
+/*
+ * worker.c - a worker: what src/master/master.c does, around the real parts.
+ */
+#include "world.h"
+
+#include "base/clock.h"
+#include "base/xmem.h"
+#include "lease/gone.h"
+#include "lease/keeper.h"
+#include "lease/redis.h"
+#include "master/accounts.h"
+#include "master/children.h"
+#include "master/clerk.h"
+#include "master/grants.h"
+#include "master/tiers.h"
+
+#include <stddef.h>
+
+/* --- names ------------------------------------------------------------------ */
+
+static struct uuid
+make_uuid(uint32_t number, uint8_t what)
+{
+	return (struct uuid){ .bytes = { (uint8_t)(number >> 24),
+		(uint8_t)(number >> 16), (uint8_t)(number >> 8),
+		(uint8_t)number, 0, 0, 0x40, 0, 0x80, [15] = what } };
+}
+
+struct uuid
+account_uuid(uint32_t account)
+{
+	return make_uuid(account, 1);
+}
+
+struct uuid
+user_uuid(uint32_t user)
+{
+	return make_uuid(user, 2);
+}
+
+uint32_t
+uuid_number(const struct uuid *id)
+{
+	return id->bytes[15] == 0 ? NOBODY : (uint32_t)id->bytes[0] << 24 |
+	    (uint32_t)id->bytes[1] << 16 | (uint32_t)id->bytes[2] << 8 |
+	    id->bytes[3];
+}
+
+uint32_t
+text_number(const char *text)
+{
+	char first[9];
+
+	snprintf(first, sizeof(first), "%s", text);
+	return (uint32_t)strtoul(first, NULL, 16);
+}
+
+struct process *
+process_of(const struct master *m)
+{
+	return (struct process *)((char *)(uintptr_t)m -
+	    offsetof(struct process, m));
+}
+
+/* --- what the keeper tells (src/master/master.c) ------------------------------ */
+
+static bool
+may_claim(void *arg)
+{
+	const struct master *m = arg;
+
+	return !m->is_stopping && !m->is_draining && m->is_postgres_up;
+}
+
+static void
+on_won(void *arg, const struct uuid *id, int64_t deadline)
+{
+	struct master *m = arg;
+
+	account_won(m->accounts, id, deadline);
+	watch_won(process_of(m), uuid_number(id));
+}
+
+static void
+on_renewed(void *arg, const struct uuid *id, int64_t deadline)
+{
+	struct master *m = arg;
+
+	account_renewed(m->accounts, id, deadline);
+	watch_renewed(process_of(m), uuid_number(id));
+}
+
+static void
+on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
+{
+	struct master *m = arg;
+
+	accounts_lost(m->accounts, ids, n, how);
+}
+
+static void
+on_shed(void *arg, size_t n)
+{
+	struct master *m = arg;
+
+	if (!m->is_stopping)
+		accounts_shed(m->accounts, n);
+}
+
+static void
+on_released(void *arg)
+{
+	struct master *m = arg;
+
+	if (m->is_stopping)
+		process_maybe_ends(process_of(m));
+}
+
+static void
+on_reconciled(struct master *m, const struct uuid *about,
+    enum err_kind outcome, const char *text)
+{
+	(void)about;
+	(void)text;
+	keeper_live_end(m->keeper, outcome == ERR_NONE);
+	if (outcome == ERR_NONE)
+		accounts_listing_ends(m->accounts);
+}
+
+static void
+on_reconcile(void *arg)
+{
+	struct master *m = arg;
+	struct msg_empty empty = { 0 };
+
+	accounts_listing_begins(m->accounts);
+	clerk_ask(m->clerk, MSG_RECONCILE, &empty, sizeof(empty), NULL,
+	    on_reconciled);
+}
+
+static char *
+describe(void *arg)
+{
+	(void)arg;
+	return xstrdup("{}");
+}
+
+static void
+on_redis_up(void *arg)
+{
+	struct master *m = arg;
+
+	if (!m->is_stopping && m->keeper != NULL)
+		keeper_redis_up(m->keeper);
+}
+
+static void
+on_redis_down(void *arg)
+{
+	struct master *m = arg;
+
+	if (m->keeper != NULL)
+		keeper_redis_down(m->keeper);
+}
+
+/* --- what it hears ---------------------------------------------------------------- */
+
+static void
+hears_user(void *arg, uint64_t user)
+{
+	struct process *process = arg;
+	struct uuid id = user_uuid((uint32_t)user);
+
+	if (!process->m.is_stopping)
+		accounts_user_active(process->m.accounts, &id);
+}
+
+static void
+hears_state(void *arg, uint64_t account)
+{
+	struct process *process = arg;
+	struct uuid id = account_uuid((uint32_t)account);
+
+	if (!process->m.is_stopping)
+		accounts_state_changed(process->m.accounts, &id,
+		    sim.rows[account].is_live ? "live" : "disabled", "wish");
+}
+
+static void
+hears_release(void *arg, uint64_t tag)
+{
+	struct process *process = arg;
+
+	(void)tag;
+	keeper_claim_soon(process->m.keeper);
+}
+
+static void
+hear(struct process *process, void (*what)(void *, uint64_t), uint64_t tag)
+{
+	actor_at(&process->actor, sim.now +
+	    random_between(FOR_WORLD, 1, 2 * sim.latency), URGENT_REDIS, what,
+	    process, tag);
+}
+
+void
+process_hears_user(struct process *process, uint32_t user)
+{
+	hear(process, hears_user, user);
+}
+
+void
+process_hears_state(struct process *process, uint32_t account)
+{
+	hear(process, hears_state, account);
+}
+
+void
+process_hears_release(struct process *process, uint32_t number)
+{
+	(void)number;
+	hear(process, hears_release, 0);
+}
+
+/* --- life --------------------------------------------------------------------------- */
+
+void
+process_judge_fitness(struct process *process)
+{
+	bool is_fit = process->actor.is_alive && process->actor.frozen == 0 &&
+	    !process->is_leaving && !process->is_cut && server_answers() &&
+	    redis_is_up(process->redis) && sim.is_postgres_up &&
+	    process->m.is_postgres_up;
+
+	if (!is_fit)
+		process->fit_since = NEVER;
+	else if (process->fit_since == NEVER)
+		process->fit_since = sim.now;
+}
+
+static void
+begin(void *arg, uint64_t tag)
+{
+	struct process *process = arg;
+	struct master *m = &process->m;
+
+	(void)tag;
+	m->conf = sim.conf;
+	m->is_postgres_up = true;
+	m->started_mono = clock_mono_msecs();
+	m->children = children_new(&(struct children_params){ .arg = m });
+	m->redis = redis_new(&(struct redis_params){ .conf = m->conf,
+	    .name = "main", .answer_msecs = sim.conf->lease_ttl > 40 ?
+	    10000 : sim.conf->lease_ttl * 250, .on_up = on_redis_up,
+	    .on_down = on_redis_down, .arg = m });
+	process->redis = m->redis;
+	m->clerk = clerk_new(m, "main", 0);
+	m->accounts = accounts_new(m);
+	m->keeper = keeper_new(&(struct keeper_params){ .redis = m->redis,
+	    .conf = m->conf, .worker_id = m->worker_id,
+	    .may_claim = may_claim, .on_won = on_won,
+	    .on_renewed = on_renewed, .on_lost = on_lost,
+	    .on_released = on_released, .on_shed = on_shed,
+	    .on_reconcile = on_reconcile, .describe = describe, .arg = m });
+	tell("started");
+}
+
+struct process *
+process_start(struct machine *machine)
+{
+	struct process *process = xcalloc(1, sizeof(*process));
+
+	process->serial = (uint32_t)sim.n_processes;
+	process->fit_since = NEVER;
+	process->actor.machine = machine;
+	process->actor.process = process;
+	process->actor.is_alive = true;
+	process->actor.generation = 1;
+	snprintf(process->m.worker_id, sizeof(process->m.worker_id),
+	    "h%u:%d:%08x", machine->number, ++machine->next_pid, process->serial);
+	GROW(sim.processes, sim.n_processes, sim.cap_processes);
+	sim.processes[sim.n_processes++] = process;
+	current = process;
+	begin(process, 0);
+	current = NULL;
+	return process;
+}
+
+/* Its memory goes; what was under way is told that nobody knows. */
+static void
+end(struct process *process)
+{
+	struct master *m = &process->m;
+	struct process *caller = current;
+
+	current = process;
+	children_end_all(process);
+	redis_free(&m->redis);
+	keeper_free(&m->keeper);
+	accounts_free(&m->accounts);
+	clerk_free(&m->clerk);
+	children_free(&m->children);
+	actor_end(&process->actor);
+	process_judge_fitness(process);
+	current = caller;
+}
+
+void
+process_kill(struct process *process, const char *how)
+{
+	if (!process->actor.is_alive)
+		return;
+	tell("%s: %s", process->m.worker_id, how);
+	end(process);
+}
+
+static void
+ends(void *arg, uint64_t tag)
+{
+	struct process *process = arg;
+
+	(void)tag;
+	tell("ended");
+	watch_disturbed("ended");
+	end(process);
+}
+
+void
+process_maybe_ends(struct process *process)
+{
+	struct master *m = &process->m;
+
+	if (children_count(m->children) > 0 ||
+	    accounts_count(m->accounts) > 0 || !keeper_is_quiet(m->keeper))
+		return;
+	actor_at(&process->actor, sim.now, URGENT_REST, ends, process, 0);
+}
+
+static void
+terminates(void *arg, uint64_t tag)
+{
+	struct process *process = arg;
+	struct master *m = &process->m;
+	struct child *child, *next;
+
+	(void)tag;
+	if (m->is_stopping)
+		return;
+	m->is_stopping = true;
+	keeper_stop(m->keeper);
+	for (child = children_first(m->children); child != NULL;
+	    child = next) {
+		next = child_next(child);
+		child_stop(child, "shutdown");
+	}
+	accounts_leave_all(m->accounts, "shutdown");
+	actor_at(&process->actor, sim.now + sim.conf->stop_timeout * 1000 +
+	    1000, URGENT_REST, ends, process, 0);
+	process_maybe_ends(process);
+}
+
+void
+process_term(struct process *process)
+{
+	process->is_leaving = true;
+	process_judge_fitness(process);
+	tell("%s: SIGTERM", process->m.worker_id);
+	actor_at(&process->actor, sim.now, URGENT_REST, terminates, process,
+	    0);
+}
+
+/* --- the rest of the system the product asks ------------------------------------------- */
+
+bool
+pid_is_alive(const struct machine *machine, int32_t pid)
+{
+	const struct process *p;
+	size_t i;
+
+	for (i = 0; i < sim.n_processes; i++) {
+		p = sim.processes[i];
+		if (p->actor.machine == machine && p->actor.is_alive &&
+		    strtol(strchr(p->m.worker_id, ':') + 1, NULL, 10) == pid)
+			return true;
+	}
+	return false;
+}
+
+/* lease/gone.h: is the master of that worker id still there? */
+bool
+process_is_gone(long pid)
+{
+	return !pid_is_alive(current->actor.machine, (int32_t)pid);
+}
+
+size_t
+grants_host_in_use(const struct grants *grants, const char *host)
+{
+	(void)grants;
+	(void)host;
+	return 0;
+}
