@@ -42,7 +42,9 @@ struct claimer {
 	int64_t due_mono_msecs; /* of the timer; 0: not armed */
 
 	struct idmap avoid; /* until when (mono msecs) */
-	struct idmap left;  /* in how many rounds in a row nobody took it */
+	struct idmap left;  /* what nobody took: round << 8 | rounds in a row */
+	uint32_t round;	    /* whole ones */
+	size_t n_left;	    /* in this one */
 	size_t n_asking, n_inheriting; /* questions under way */
 
 	/* the round under way */
@@ -50,7 +52,6 @@ struct claimer {
 	bool is_whole;	   /* over the set, not only what was tried */
 	bool is_last_page; /* of the set */
 	uint64_t cursor;
-	struct idmap left_now;
 	struct uuid *ids; /* to be asked about */
 	size_t n_ids, cap_ids;
 
@@ -93,10 +94,32 @@ is_wanted(const struct claimer *claimer, const struct uuid *id)
 	    (intptr_t)idmap_get(&claimer->avoid, id) <= clock_mono_msecs();
 }
 
+/* Rounds in a row, up to the last one, in which nobody took it. */
 static unsigned
 rounds_left(const struct claimer *claimer, const struct uuid *id)
 {
-	return (unsigned)(uintptr_t)idmap_get(&claimer->left, id);
+	uintptr_t value = (uintptr_t)idmap_get(&claimer->left, id);
+
+	return (uint32_t)(value >> 8) + 1 >= claimer->round ?
+	    (unsigned)(value & 0xff) : 0;
+}
+
+static void
+note_left(struct claimer *claimer, const struct uuid *id)
+{
+	uintptr_t value = (uintptr_t)idmap_get(&claimer->left, id);
+	unsigned rounds = rounds_left(claimer, id);
+
+	if (value >> 8 == claimer->round)
+		return; /* a scan may tell an id twice */
+	/* No more than we could take. */
+	if (rounds == 0 && claimer->n_left >= room(claimer, SHARE_PATIENCE))
+		return;
+	if (rounds < SHARE_PATIENCE)
+		rounds++;
+	idmap_put(&claimer->left, id,
+	    (void *)((uintptr_t)claimer->round << 8 | rounds));
+	claimer->n_left++;
 }
 
 static void
@@ -149,17 +172,28 @@ take_near(struct claimer *claimer, const struct claim_answer *answer)
 
 /* --- a round ------------------------------------------------------------ */
 
+/* Forgets what has an owner by now. */
+static void
+clean_left(struct claimer *claimer)
+{
+	struct idmap kept = IDMAP_INIT;
+	const struct uuid *id;
+	void *value;
+	size_t at;
+
+	for (at = 0; (value = idmap_next(&claimer->left, &at, &id)) != NULL;)
+		if ((uintptr_t)value >> 8 == claimer->round)
+			idmap_put(&kept, id, value);
+	idmap_release(&claimer->left);
+	claimer->left = kept;
+}
+
 static void
 end_round(struct claimer *claimer)
 {
-	struct idmap old = claimer->left;
-
 	claimer->is_running = false;
-	if (claimer->is_whole) {
-		claimer->left = claimer->left_now;
-		claimer->left_now = (struct idmap)IDMAP_INIT;
-		idmap_release(&old);
-	}
+	if (claimer->is_whole && claimer->left.n > 2 * claimer->n_left)
+		clean_left(claimer);
 }
 
 void
@@ -167,7 +201,6 @@ claimer_forget_round(struct claimer *claimer)
 {
 	claimer->is_running = false;
 	claimer->n_ids = 0;
-	idmap_release(&claimer->left_now);
 }
 
 static void
@@ -183,9 +216,7 @@ on_answer(void *arg, const struct claim_answer *answer)
 	if (!claimer->is_running)
 		return;
 	for (i = 0; i < answer->n_left && claimer->is_whole; i++)
-		idmap_put(&claimer->left_now, &answer->left[i],
-		    (void *)(uintptr_t)(rounds_left(claimer,
-			&answer->left[i]) + 1));
+		note_left(claimer, &answer->left[i]);
 	switch (answer->end) {
 	case CLAIM_DONE:
 		take_near(claimer, answer);
@@ -326,6 +357,8 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	heartbeat_send(claimer->params.heartbeat);
 	claimer->is_running = true;
 	claimer->is_whole = true;
+	claimer->round++;
+	claimer->n_left = 0;
 	claimer->is_last_page = false;
 	claimer->cursor = 0;
 	go_on(claimer);
@@ -421,7 +454,6 @@ claimer_free(struct claimer **claimer_p)
 	event_free(claimer->try_timer);
 	idmap_release(&claimer->avoid);
 	idmap_release(&claimer->left);
-	idmap_release(&claimer->left_now);
 	free(claimer->ids);
 	free(claimer->tries);
 	free(claimer);

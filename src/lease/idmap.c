@@ -42,17 +42,28 @@ find(const struct idmap *map, const struct uuid *id)
 }
 
 static void
-grow(struct idmap *map)
+grow(struct idmap *map, size_t cap)
 {
 	struct idmap old = *map;
 	size_t i;
 
-	map->cap = old.cap ? old.cap * 2 : CAP_FIRST;
+	map->cap = cap;
 	map->entries = xcalloc(map->cap, sizeof(*map->entries));
 	for (i = 0; i < old.cap; i++)
 		if (old.entries[i].value != NULL)
 			*find(map, &old.entries[i].id) = old.entries[i];
 	free(old.entries);
+}
+
+void
+idmap_reserve(struct idmap *map, size_t n)
+{
+	size_t cap = map->cap ? map->cap : CAP_FIRST;
+
+	while (n * 2 > cap)
+		cap *= 2;
+	if (cap > map->cap)
+		grow(map, cap);
 }
 
 void *
@@ -67,8 +78,7 @@ idmap_put(struct idmap *map, const struct uuid *id, void *value)
 	struct idmap_entry *entry;
 	void *old;
 
-	if ((map->n + 1) * 2 > map->cap)
-		grow(map);
+	idmap_reserve(map, map->n + 1);
 	entry = find(map, id);
 	old = entry->value;
 	if (old == NULL)

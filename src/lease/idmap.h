@@ -32,6 +32,8 @@ void *idmap_get(const struct idmap *map, const struct uuid *id);
 void *idmap_put(struct idmap *map, const struct uuid *id, void *value);
 /* Returns what was there, or NULL. */
 void *idmap_remove(struct idmap *map, const struct uuid *id);
+/* Room for so many in all, so that adding them takes no time for growth. */
+void idmap_reserve(struct idmap *map, size_t n);
 /* Frees the table, not the values. */
 void idmap_release(struct idmap *map);
 

@@ -50,6 +50,12 @@ reconcile_in(struct keeper *keeper, int64_t msecs)
 }
 
 static void
+start_reconcile(struct keeper *keeper)
+{
+	reconcile_start(keeper->reconcile, heartbeat_live(keeper->heartbeat));
+}
+
+static void
 on_reconcile_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct keeper *keeper = arg;
@@ -59,7 +65,7 @@ on_reconcile_timer(evutil_socket_t fd, short what, void *arg)
 	/* Not all workers at the same moment. */
 	reconcile_in(keeper, jitter_msecs(
 	    keeper->params.conf->reconcile_interval * 1000, 10, arc4random()));
-	reconcile_start(keeper->reconcile);
+	start_reconcile(keeper);
 }
 
 static void
@@ -157,7 +163,7 @@ on_new_era(void *arg)
 	if (keeper->is_stopped)
 		return;
 	leases_renew(keeper->leases);
-	reconcile_start(keeper->reconcile);
+	start_reconcile(keeper);
 }
 
 static void
@@ -235,7 +241,7 @@ keeper_redis_up(struct keeper *keeper)
 	era_ask(keeper->era, heartbeat_workers(keeper->heartbeat));
 	heartbeat_send(keeper->heartbeat);
 	leases_renew(keeper->leases);
-	reconcile_start(keeper->reconcile);
+	start_reconcile(keeper);
 	claimer_round_in(keeper->claimer, FIRST_CLAIM_MSECS +
 	    arc4random_uniform(FIRST_CLAIM_MSECS));
 }
@@ -244,7 +250,7 @@ void
 keeper_redis_down(struct keeper *keeper)
 {
 	claimer_forget_round(keeper->claimer);
-	reconcile_end(keeper->reconcile, false);
+	reconcile_forget(keeper->reconcile);
 }
 
 void
@@ -352,7 +358,8 @@ make_parts(struct keeper *keeper)
 	    .heartbeat = keeper->heartbeat, .era = keeper->era,
 	    .may_claim = may_claim, .on_won = on_won,
 	    .on_wrong_era = on_wrong_era, .arg = keeper });
-	keeper->reconcile = reconcile_new(p->redis, on_ask, on_added, keeper);
+	keeper->reconcile = reconcile_new(p->base, p->redis, on_ask, on_added,
+	    keeper);
 }
 
 struct keeper *

@@ -9,7 +9,9 @@
  * after, on a clock that also runs while the host is suspended (R-LEASE-5).
  *
  * A renewal goes out in batches, one in a turn of the loop, so that 10,000
- * leases keep the master from nothing (R-LEASE-4).
+ * leases keep the master from nothing (R-LEASE-4).  Many answers may come at
+ * once: what they say is lost is told right away, and what they prolong, which
+ * has time, is noted in the turns after that, a batch in each.
  */
 #include "lease/leases.h"
 
@@ -20,6 +22,7 @@
 #include "lease/loop.h"
 #include "lease/redis.h"
 
+#include <bsd/sys/queue.h>
 #include <hiredis/hiredis.h>
 
 #include <stdlib.h>
@@ -51,10 +54,13 @@ struct leases {
 	unsigned round;	     /* tells its batches from earlier ones */
 	unsigned unanswered; /* of its batches */
 	bool has_failed;     /* a batch was not answered well */
+	STAILQ_HEAD(, batch) answered; /* to be noted */
+	struct event *note;
 };
 
-/* A renewal under way. */
+/* A batch of a renewal, under way or answered. */
 struct batch {
+	STAILQ_ENTRY(batch) entry;
 	struct leases *leases;
 	unsigned round;
 	int64_t deadline_boot_msecs; /* of its leases, when it goes well */
@@ -255,19 +261,37 @@ on_renew_reply(void *arg, const redisReply *reply)
 {
 	struct batch *batch = arg;
 	struct leases *leases = batch->leases;
-	bool is_well = reply != NULL && reply->type == REDIS_REPLY_ARRAY;
 
-	if (is_well) {
-		lose_answered(batch, reply);
-		/* A late answer saves nobody. */
-		if (leases->armed_boot_msecs <= clock_boot_msecs())
-			expire(leases);
-		prolong(batch);
-	} else if (reply != NULL) { /* the deadlines stand */
-		log_warn(&leases->log, "leases not renewed: %s",
-		    redis_describe(reply));
+	if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) {
+		if (reply != NULL) /* the deadlines stand */
+			log_warn(&leases->log, "leases not renewed: %s",
+			    redis_describe(reply));
+		batch_ends(batch, false);
+		return;
 	}
-	batch_ends(batch, is_well);
+	lose_answered(batch, reply);
+	STAILQ_INSERT_TAIL(&leases->answered, batch, entry);
+	event_in_msecs(leases->note, 0);
+}
+
+static void
+on_note(evutil_socket_t fd, short what, void *arg)
+{
+	struct leases *leases = arg;
+	struct batch *batch = STAILQ_FIRST(&leases->answered);
+
+	(void)fd;
+	(void)what;
+	/* A late answer saves nobody. */
+	if (leases->armed_boot_msecs <= clock_boot_msecs())
+		expire(leases);
+	if (batch == NULL)
+		return;
+	STAILQ_REMOVE_HEAD(&leases->answered, entry);
+	if (!STAILQ_EMPTY(&leases->answered))
+		event_in_msecs(leases->note, 0);
+	prolong(batch);
+	batch_ends(batch, true);
 }
 
 static void
@@ -428,6 +452,8 @@ leases_new(const struct leases_params *params)
 	leases->renew = event_new(params->base, -1, 0, on_renew, leases);
 	leases->next_batch = event_new(params->base, -1, 0, on_next_batch,
 	    leases);
+	leases->note = event_new(params->base, -1, 0, on_note, leases);
+	STAILQ_INIT(&leases->answered);
 	event_in_msecs(leases->renew, params->conf->lease_renew * 1000);
 	return leases;
 }
@@ -436,18 +462,24 @@ void
 leases_free(struct leases **leases_p)
 {
 	struct leases *leases = *leases_p;
+	struct batch *batch;
 	struct lease *lease;
 	size_t at;
 
 	if (leases == NULL)
 		return;
 	*leases_p = NULL;
+	while ((batch = STAILQ_FIRST(&leases->answered)) != NULL) {
+		STAILQ_REMOVE_HEAD(&leases->answered, entry);
+		free(batch);
+	}
 	for (at = 0; (lease = idmap_next(&leases->map, &at, NULL)) != NULL;)
 		free(lease);
 	idmap_release(&leases->map);
 	free(leases->due);
 	event_free(leases->renew);
 	event_free(leases->next_batch);
+	event_free(leases->note);
 	alarm_free(&leases->alarm);
 	free(leases);
 }

@@ -4,13 +4,15 @@
  * Runs in: master.  Never blocks.
  *
  * The set is read before PostgreSQL: an id that became live in between is in
- * the second list only and is added (harmless), never removed.
+ * the second list only and is added (harmless), never removed.  Both lists may
+ * be long: each step of the way takes a bounded part of them in a turn.
  */
 #include "lease/reconcile.h"
 
 #include "base/log.h"
 #include "base/xmem.h"
 #include "lease/idmap.h"
+#include "lease/loop.h"
 #include "lease/redis.h"
 
 #include <hiredis/hiredis.h>
@@ -18,8 +20,10 @@
 #include <stdlib.h>
 
 #define PAGE 200
+/* Ids compared in a turn of the loop. */
+#define SLICE 4000
 
-enum phase { IDLE, READING_REDIS, READING_TABLES };
+enum phase { IDLE, READING_REDIS, READING_TABLES, ADDING, REMOVING };
 
 struct reconcile {
 	struct redis *redis;
@@ -30,7 +34,13 @@ struct reconcile {
 
 	enum phase phase;
 	uint64_t round; /* tells an answer from one of an earlier round */
+	unsigned n_asked; /* questions to PostgreSQL that are not answered */
 	struct idmap in_redis, in_tables, touched;
+
+	/* ADDING, REMOVING */
+	struct event *slice;
+	size_t at; /* in the list that is walked */
+	size_t n_added, n_removed;
 };
 
 struct page {
@@ -40,10 +50,11 @@ struct page {
 
 static void scan(struct reconcile *rec, uint64_t cursor);
 
-static void
-forget(struct reconcile *rec)
+void
+reconcile_forget(struct reconcile *rec)
 {
 	rec->phase = IDLE;
+	event_del(rec->slice);
 	idmap_release(&rec->in_redis);
 	idmap_release(&rec->in_tables);
 	idmap_release(&rec->touched);
@@ -68,7 +79,7 @@ on_page(void *arg, const redisReply *reply)
 		if (reply != NULL)
 			log_warn(&rec->log, "sync:live: %s",
 			    redis_describe(reply));
-		forget(rec);
+		reconcile_forget(rec);
 		return;
 	}
 	ids = reply->element[1];
@@ -82,6 +93,7 @@ on_page(void *arg, const redisReply *reply)
 		return;
 	}
 	rec->phase = READING_TABLES;
+	rec->n_asked++;
 	rec->ask(rec->arg);
 }
 
@@ -96,16 +108,18 @@ scan(struct reconcile *rec, uint64_t cursor)
 		"SSCAN %ssync:live %llu COUNT %d", redis_prefix(rec->redis),
 		(unsigned long long)cursor, PAGE) == -1) {
 		free(page);
-		forget(rec);
+		reconcile_forget(rec);
 	}
 }
 
 void
-reconcile_start(struct reconcile *rec)
+reconcile_start(struct reconcile *rec, size_t n_expected)
 {
 	if (!redis_is_up(rec->redis))
 		return;
-	forget(rec); /* one that hangs somewhere is given up */
+	reconcile_forget(rec); /* one that hangs somewhere is given up */
+	idmap_reserve(&rec->in_redis, n_expected);
+	idmap_reserve(&rec->in_tables, n_expected);
 	rec->round++;
 	rec->phase = READING_REDIS;
 	scan(rec, 0);
@@ -116,62 +130,90 @@ reconcile_add(struct reconcile *rec, const struct uuid *ids, size_t n)
 {
 	size_t i;
 
-	if (rec->phase != READING_TABLES)
+	if (rec->phase != READING_TABLES || rec->n_asked != 1)
 		return;
 	for (i = 0; i < n; i++)
 		idmap_put(&rec->in_tables, &ids[i], IDMAP_PRESENT);
 }
 
-/* Sends SADD or SREM of what is in `a` and not in `b`. */
-static size_t
+/* Sends SADD or SREM of what is in `a` and not in `b`, from rec->at on, as far
+ * as a turn may go; true: that was the end. */
+static bool
 send_difference(struct reconcile *rec, const char *command,
-    const struct idmap *a, const struct idmap *b)
+    const struct idmap *a, const struct idmap *b, size_t *total)
 {
 	static char texts[PAGE][UUID_TEXT_SIZE];
 	const char *argv[PAGE + 2];
 	char key[256];
 	const struct uuid *id;
-	size_t at, n = 0, total = 0;
+	size_t n = 0, seen = 0;
+	bool is_end = false;
 
 	snprintf(key, sizeof(key), "%ssync:live", redis_prefix(rec->redis));
 	argv[0] = command;
 	argv[1] = key;
-	for (at = 0; idmap_next(a, &at, &id) != NULL;) {
-		if (idmap_get(b, id) != NULL ||
+	while (n < PAGE && seen++ < SLICE && !is_end) {
+		is_end = idmap_next(a, &rec->at, &id) == NULL;
+		if (is_end || idmap_get(b, id) != NULL ||
 		    idmap_get(&rec->touched, id) != NULL)
 			continue;
 		argv[n + 2] = uuid_format(id, texts[n]);
-		total++;
-		if (++n == PAGE) {
-			redis_send_argv(rec->redis, NULL, NULL, argv, n + 2);
-			n = 0;
-		}
+		n++;
 	}
 	if (n > 0)
 		redis_send_argv(rec->redis, NULL, NULL, argv, n + 2);
-	return total;
+	*total += n;
+	return is_end;
+}
+
+static void
+finish(struct reconcile *rec)
+{
+	size_t added = rec->n_added, removed = rec->n_removed;
+
+	if (added + removed > 0)
+		log_info(&rec->log, "sync:live reconciled live=%zu added=%zu "
+		    "removed=%zu", rec->in_tables.n, added, removed);
+	reconcile_forget(rec);
+	if (added > 0)
+		rec->on_added(rec->arg);
+}
+
+static void
+on_slice(evutil_socket_t fd, short what, void *arg)
+{
+	struct reconcile *rec = arg;
+
+	(void)fd;
+	(void)what;
+	if (rec->phase == ADDING &&
+	    send_difference(rec, "SADD", &rec->in_tables, &rec->in_redis,
+		&rec->n_added)) {
+		rec->phase = REMOVING;
+		rec->at = 0;
+	} else if (rec->phase == REMOVING &&
+	    send_difference(rec, "SREM", &rec->in_redis, &rec->in_tables,
+		&rec->n_removed)) {
+		finish(rec);
+		return;
+	}
+	event_in_msecs(rec->slice, 0);
 }
 
 void
 reconcile_end(struct reconcile *rec, bool is_complete)
 {
-	size_t added, removed;
-
+	if (rec->n_asked > 0 && --rec->n_asked > 0)
+		return;
 	if (rec->phase != READING_TABLES)
 		return;
-	if (is_complete) {
-		added = send_difference(rec, "SADD", &rec->in_tables,
-		    &rec->in_redis);
-		removed = send_difference(rec, "SREM", &rec->in_redis,
-		    &rec->in_tables);
-		if (added + removed > 0)
-			log_info(&rec->log,
-			    "sync:live reconciled live=%zu added=%zu "
-			    "removed=%zu", rec->in_tables.n, added, removed);
-		if (added > 0)
-			rec->on_added(rec->arg);
+	if (!is_complete) {
+		reconcile_forget(rec);
+		return;
 	}
-	forget(rec);
+	rec->phase = ADDING;
+	rec->at = rec->n_added = rec->n_removed = 0;
+	event_in_msecs(rec->slice, 0);
 }
 
 void
@@ -187,8 +229,8 @@ reconcile_set_live(struct reconcile *rec, const struct uuid *id, bool is_live)
 }
 
 struct reconcile *
-reconcile_new(struct redis *redis, void (*ask)(void *arg),
-    void (*on_added)(void *arg), void *arg)
+reconcile_new(struct event_base *base, struct redis *redis,
+    void (*ask)(void *arg), void (*on_added)(void *arg), void *arg)
 {
 	struct reconcile *rec = xcalloc(1, sizeof(*rec));
 
@@ -197,6 +239,7 @@ reconcile_new(struct redis *redis, void (*ask)(void *arg),
 	rec->on_added = on_added;
 	rec->arg = arg;
 	log_init(&rec->log, LOG_LEASE, "%s", "");
+	rec->slice = event_new(base, -1, 0, on_slice, rec);
 	return rec;
 }
 
@@ -208,6 +251,7 @@ reconcile_free(struct reconcile **rec_p)
 	if (rec == NULL)
 		return;
 	*rec_p = NULL;
-	forget(rec);
+	reconcile_forget(rec);
+	event_free(rec->slice);
 	free(rec);
 }

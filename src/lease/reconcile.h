@@ -12,19 +12,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct event_base;
 struct reconcile;
 struct redis;
 
 /* ask: the set has been read, now get the ids from PostgreSQL (reconcile_add
  * ..., reconcile_end).  on_added: ids were added; claim soon. */
-struct reconcile *reconcile_new(struct redis *redis, void (*ask)(void *arg),
-    void (*on_added)(void *arg), void *arg);
+struct reconcile *reconcile_new(struct event_base *base, struct redis *redis,
+    void (*ask)(void *arg), void (*on_added)(void *arg), void *arg);
 void reconcile_free(struct reconcile **reconcile);
 
-void reconcile_start(struct reconcile *reconcile);
+/* n_expected: ids there will be, about. */
+void reconcile_start(struct reconcile *reconcile, size_t n_expected);
 void reconcile_add(struct reconcile *reconcile, const struct uuid *ids,
     size_t n);
-/* All ids came (or not: then nothing is changed). */
+/* The connection to Redis is gone. */
+void reconcile_forget(struct reconcile *reconcile);
+/* Once for each time it asked, in that order.  An answer to an older question
+ * is not taken for one to the last: part of a list would remove the rest.
+ * All ids came (or not: then nothing is changed).  The changes go out in the
+ * turns of the loop after that, some in each. */
 void reconcile_end(struct reconcile *reconcile, bool is_complete);
 
 /* An account changed its state: the set is put right at once, and a

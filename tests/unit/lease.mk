@@ -16,3 +16,8 @@ TESTS += test_keeper
 test_keeper_SOURCES = tests/unit/test_keeper.c
 test_keeper_LDADD = liblease.a libipc.a libbase.a $(HIREDIS_LIBS) \
 	$(EVENT_LIBS) $(JANSSON_LIBS) $(UNIT_LIBS)
+# By scripts/bench/lease: the real code with 10,000 leases.
+EXTRA_PROGRAMS += bench_lease
+bench_lease_SOURCES = scripts/bench/lease.c
+bench_lease_LDADD = liblease.a libipc.a libbase.a $(HIREDIS_LIBS) \
+	$(EVENT_LIBS) $(JANSSON_LIBS)

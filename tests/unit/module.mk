@@ -7,6 +7,9 @@
 #	test_arena_LDADD = libbase.a $(UNIT_LIBS)
 #
 # Tests that need PostgreSQL run under tests/with-postgres (store.mk).
+#
+# EXTRA_PROGRAMS are benchmarks, built and run by scripts/bench.
+EXTRA_PROGRAMS =
 UNIT_LIBS = $(CHECK_LIBS) $(BSD_LIBS) -lpthread -lm
 
 include $(top_srcdir)/tests/unit/base.mk
