@@ -4,4 +4,4 @@
 #
 # is what scripts/check does.  They are not part of "make check": a bare build
 # host has no mail server.
-EXTRA_DIST += tests/integration tests/corpus
+EXTRA_DIST += tests/integration tests/corpus tests/soak

@@ -215,7 +215,7 @@ def test_3_created_and_deleted(fleet, events):
 def test_4_user_active(fleet):
     """All five accounts of the user in IDLE within 5 s; warm after the
     grace.  The others of the fleet stay as they are."""
-    users = pick(4, 100)
+    users = pick(4, SIZE)
     f = fleet(users, each=5, is_active=False, workers=1,
               max_accounts_per_worker=1000)
     h, client = f.herd, f.redis.client()
