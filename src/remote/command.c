@@ -207,6 +207,19 @@ command_reply_lines(struct remote *r, int tag, const char *answer,
 }
 
 static void
+notice_exists(struct remote *r)
+{
+	const struct mailimap_selection_info *info =
+	    r->imap->imap_selection_info;
+
+	if (!r->is_selected || info == NULL ||
+	    info->sel_exists == r->exists_told)
+		return;
+	r->exists_told = info->sel_exists;
+	r->is_disturbed = true;
+}
+
+static void
 gather(struct remote *r)
 {
 	struct mailimap_response_info *info = r->imap->imap_response_info;
@@ -229,11 +242,16 @@ gather(struct remote *r)
 			if (r->changes != NULL)
 				changes_add_vanished(r->changes,
 				    v->qr_known_uids);
+			else
+				r->is_disturbed = true;
 		}
 	}
 	if (r->changes != NULL)
 		r->changes->n_expunged += (size_t)clist_count(
 		    info->rsp_expunged);
+	else if (!clist_isempty(info->rsp_expunged))
+		r->is_disturbed = true;
+	notice_exists(r);
 }
 
 static void

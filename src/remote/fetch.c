@@ -117,6 +117,8 @@ on_message(struct remote *r, struct mailimap_msg_att *att, void *arg)
 	if (w == NULL || w->state == WANTED_DONE) {
 		if (has_bytes)
 			drop(job);
+		else
+			r->is_disturbed = true;
 		return;
 	}
 	if (!has_bytes && (!has_body || place.size > 0)) {

@@ -172,6 +172,12 @@ int remote_select(struct remote *r, const char *wire,
     const struct cursor *known, struct remote_selected *selected_r,
     struct remote_changes *changes, struct err *err);
 int remote_unselect(struct remote *r, struct err *err);
+/*
+ * Since the folder was selected, the server told news of it along with the
+ * answer to something else, where nobody looks for them; it will not tell them
+ * again.  Without this, and with IDLE as the next command, nothing is missed.
+ */
+bool remote_is_disturbed(const struct remote *r);
 
 /* CONDSTORE: UID FETCH from:to (UID FLAGS MODSEQ) (CHANGEDSINCE modseq). */
 int remote_changed_since(struct remote *r, uint32_t from, uint32_t to,

@@ -29,8 +29,10 @@ on_message(struct remote *r, struct mailimap_msg_att *att, void *arg)
 		return;
 	place_read(&place, &job->text, att, NULL);
 	if (place.uid == 0 || place.uid < job->from ||
-	    (job->to != 0 && place.uid > job->to))
+	    (job->to != 0 && place.uid > job->to)) {
+		r->is_disturbed = true;
 		return;
+	}
 	if (job->on_place(job->arg, &place) == -1)
 		wire_fail(r->wire, ERR_STOPPED, "the caller ended the scan");
 }

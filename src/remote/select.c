@@ -124,6 +124,8 @@ take(struct remote *r, struct remote_selected *selected_r)
 	if (r->caps & REMOTE_CONDSTORE)
 		selected_r->highestmodseq = told_modseq(r);
 	r->is_selected = true;
+	r->is_disturbed = false;
+	r->exists_told = info->sel_exists;
 	r->imap->imap_state = MAILIMAP_STATE_SELECTED;
 }
 
@@ -212,6 +214,12 @@ remote_unselect(struct remote *r, struct err *err)
 	}
 	forget_selection(r);
 	return 0;
+}
+
+bool
+remote_is_disturbed(const struct remote *r)
+{
+	return r->is_disturbed;
 }
 
 int

@@ -43,6 +43,8 @@ struct remote {
 	bool is_selected;
 	bool is_slowed;	      /* "OK [THROTTLED]" */
 	bool is_exists_known; /* false after VANISHED: any EXISTS is news */
+	bool is_disturbed;    /* remote_is_disturbed */
+	uint32_t exists_told; /* by the last reply */
 
 	/* Of the command whose reply is being read; NULL: not wanted. */
 	void (*on_message)(struct remote *r, struct mailimap_msg_att *att,

@@ -364,6 +364,9 @@ follow(struct session *s, struct look *look, struct remote_changes *changes,
 		rv = find_delta(s, look, changes, &f, err);
 	if (rv == -1)
 		return -1;
+	if (look->action == PLAN_COMPARE)
+		look->is_quiet = f.n_changed + f.n_vanished + f.n_fresh == 0 &&
+		    !remote_is_disturbed(s->remote);
 	/* The comparison may have selected again. */
 	if (look->selected.uidvalidity != 0 &&
 	    look->selected.uidvalidity != uidvalidity)

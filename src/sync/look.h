@@ -17,8 +17,9 @@ struct look {
 	struct cursor base;   /* committed by the look */
 	struct cursor target; /* when the fresh ones are stored */
 	bool needs_backfill;
-	bool is_quiet; /* SELECT was the last command: no news can have
-			* come with the answer to a later one */
+	bool is_quiet; /* no news can have come with the answer to a
+			* command after SELECT: there was none, or nothing
+			* was found and nothing disturbed the comparison */
 };
 
 /*

@@ -35,7 +35,9 @@ has_written(const struct session *s)
 
 /*
  * News may have come with the answer to a command after SELECT, where nobody
- * looked for it, and IDLE would not tell again.  One more SELECT says.
+ * looked for it, and IDLE would not tell again.  One more SELECT says; without
+ * mod-sequences it says nothing of flags, and only a look that finds nothing
+ * new and is not disturbed may be followed by IDLE.
  */
 static int
 has_missed_news(struct session *s, const struct folder *inbox, bool *yes_r,
@@ -44,6 +46,9 @@ has_missed_news(struct session *s, const struct folder *inbox, bool *yes_r,
 	const struct cursor *c = &inbox->cursor;
 	struct remote_selected now;
 
+	*yes_r = true;
+	if (c->highestmodseq == 0)
+		return 0;
 	session_db_rest(s);
 	s->selected_id = 0;
 	if (remote_select(s->remote, inbox->wire, NULL, &now, NULL,
@@ -52,7 +57,7 @@ has_missed_news(struct session *s, const struct folder *inbox, bool *yes_r,
 	s->selected_id = inbox->id;
 	*yes_r = now.exists != c->messages ||
 	    (now.uidnext != 0 && now.uidnext != c->uidnext) ||
-	    (c->highestmodseq != 0 && now.highestmodseq != c->highestmodseq);
+	    now.highestmodseq != c->highestmodseq;
 	return 0;
 }
 

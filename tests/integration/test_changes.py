@@ -5,10 +5,12 @@ QRESYNC, and as a plain IMAP4rev1 server (R-SYNC-3).
 """
 
 import random
+import threading
 
 import pytest
 
 from herd import Client, deliver, message
+from proxy import Proxy
 from servers import wait_for
 
 KINDS = ["full", "condstore", "plain"]
@@ -278,3 +280,38 @@ def test_random_histories(herd, imap_kind, logins, seeds):
 @every_kind
 def test_one_random_history(herd, imap_kind, logins):
     run_histories(herd, imap_kind, logins, [7], rounds=3)
+
+
+def test_a_flag_between_look_and_idle_is_not_missed(herd, dovecot, login):
+    """IDLE without CONDSTORE: what the server tells along with the answer to
+    something else it does not tell again."""
+    armed, done = threading.Event(), threading.Event()
+
+    def rewrite(data):
+        for word in (b" CONDSTORE", b" QRESYNC", b" ENABLE"):
+            data = data.replace(word, b"")
+        if armed.is_set() and b" FETCH (" in data and b"BODY[" not in data:
+            armed.clear()
+            with Client(dovecot, login) as client:
+                client.select("INBOX")
+                client.store(client.uids()[:1], "+FLAGS", ["\\Flagged"])
+            done.set()
+        return data
+
+    with Client(dovecot, login) as client:
+        for n in range(3):
+            client.append("INBOX", message(f"Start {n}"))
+    with Proxy(dovecot.port) as proxy:
+        proxy.rewrite = rewrite
+        h = herd(idle_restart_secs=1500)
+        h.start_both()
+        account = h.add_account(dovecot, login, port=proxy.port)
+        h.wait_live(account)
+        wait_for(lambda: any("IDLE" in line for line in proxy.said), 60,
+                 "IDLE")
+        armed.set()
+        deliver(dovecot, login, message("Wakes"))
+        wait_for(done.is_set, 60, "the flag is set in the middle of a look")
+        wait_for(lambda: h.sql(
+            "SELECT 1 FROM messages WHERE account_id = %s AND subject = "
+            "'Start 0' AND flagged", (account,)), 15, "the flag arrives")
