@@ -167,7 +167,7 @@ def ask(daemon, cmd, **arguments):
         return json.loads(s.makefile("rb").readline())
 
 
-# --- who owned what when, by the workers' own logs ------------------------------
+# --- who owned what when, by the workers' own logs ---------------------------
 
 STAMP = re.compile(r"(\S+Z) .*?worker_id=(\S+) account_id=(\S+)")
 BEGIN = "account taken over epoch="
@@ -220,7 +220,7 @@ def assert_one_owner(daemons, ended=None):
     return n
 
 
-# --- figures -----------------------------------------------------------------------
+# --- figures -----------------------------------------------------------------
 
 def percentile(values, share):
     """Nearest rank."""

@@ -79,7 +79,7 @@ def kill_all_at_once(daemon):
     return now, time.time()
 
 
-# --- 1 ------------------------------------------------------------------------
+# --- 1 -----------------------------------------------------------------------
 
 def test_1_one_owner_at_every_instant(fleet):
     """Two workers, 20 accounts: claimed, rebalanced, released, handed over by
@@ -120,7 +120,7 @@ def test_1_one_owner_at_every_instant(fleet):
     assert n >= 20 + 20
 
 
-# --- 2 ------------------------------------------------------------------------
+# --- 2 -----------------------------------------------------------------------
 
 def test_2_killed_worker_is_replaced(fleet):
     """kill -9 of one of two: every orphan owned and syncing again."""
@@ -164,7 +164,7 @@ def test_2_same_host_restart(fleet):
     assert max(took) <= pick(TTL, 5)
 
 
-# --- 3 ------------------------------------------------------------------------
+# --- 3 -----------------------------------------------------------------------
 
 def test_3_created_and_deleted(fleet, events):
     """Claimed within 30 s of becoming live; silent 30 s after its end."""
@@ -210,7 +210,7 @@ def test_3_created_and_deleted(fleet, events):
     f.assert_same()
 
 
-# --- 4 ------------------------------------------------------------------------
+# --- 4 -----------------------------------------------------------------------
 
 def test_4_user_active(fleet):
     """All five accounts of the user in IDLE within 5 s; warm after the
@@ -246,7 +246,7 @@ def test_4_user_active(fleet):
     assert cooled <= TIER + 1 + pick(10, 15)
 
 
-# --- 6 ------------------------------------------------------------------------
+# --- 6 -----------------------------------------------------------------------
 
 def test_6_sigterm_hands_over(fleet):
     """SIGTERM: released and adopted within 15 s, nothing fenced."""
@@ -276,7 +276,7 @@ def test_6_sigterm_hands_over(fleet):
     assert max(c["idle_peak"] for c in f.mock.accounts().values()) == 1
 
 
-# --- 9 ------------------------------------------------------------------------
+# --- 9 -----------------------------------------------------------------------
 
 def test_9_stolen_lease(fleet):
     """The children are killed within one renewal, before anything else."""

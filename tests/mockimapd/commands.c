@@ -70,7 +70,7 @@ static const struct command {
 	{ "SEARCH", STATE_SELECTED, NO_CAP, true, command_search },
 };
 
-/* --- running one ----------------------------------------------------------- */
+/* --- running one --------------------------------------------------------- */
 
 static const struct command *
 find_command(struct slice word, bool is_uid)
@@ -188,7 +188,7 @@ command_run(struct session *s)
 		command->run(s, &in);
 }
 
-/* --- faults ---------------------------------------------------------------- */
+/* --- faults -------------------------------------------------------------- */
 
 static void
 stall(struct session *s, int64_t msecs)
@@ -276,7 +276,7 @@ command_fault(struct session *s, const struct fault *fault)
 	}
 }
 
-/* --- the connection -------------------------------------------------------- */
+/* --- the connection ------------------------------------------------------ */
 
 const char *
 command_capabilities(const struct session *s)
@@ -393,7 +393,7 @@ static COMMAND(command_idle)
 		session_report(s);
 }
 
-/* --- logging in ------------------------------------------------------------ */
+/* --- logging in ---------------------------------------------------------- */
 
 static void
 refuse(struct session *s, struct account *account, const char *text)

@@ -60,7 +60,7 @@ struct control {
 	LIST_HEAD(, client) clients;
 };
 
-/* --- arguments -------------------------------------------------------------- */
+/* --- arguments ----------------------------------------------------------- */
 
 const char *
 control_text_or(const struct control_call *call, const char *key,
@@ -134,7 +134,7 @@ static CONTROL(control_quit)
 	event_base_loopexit(call->world->base, &soon);
 }
 
-/* --- answering -------------------------------------------------------------- */
+/* --- answering ----------------------------------------------------------- */
 
 static void
 run(struct control_call *call)
@@ -175,7 +175,7 @@ control_answer(struct world *world, const char *line, size_t len)
 	return answer;
 }
 
-/* --- clients ---------------------------------------------------------------- */
+/* --- clients ------------------------------------------------------------- */
 
 static void
 client_free(struct client *client)

@@ -16,7 +16,7 @@
 
 #define LOG_LIMIT 100000
 
-/* --- counters ---------------------------------------------------------------- */
+/* --- counters ------------------------------------------------------------ */
 
 static json_t *
 counters_to_json(const struct counters *c)
@@ -115,7 +115,7 @@ CONTROL(control_reset)
 		counters_reset(&world->accounts[i]->counters);
 }
 
-/* --- the log ----------------------------------------------------------------- */
+/* --- the log ------------------------------------------------------------- */
 
 static bool
 take_kinds(struct control_call *call, unsigned *kinds_r)
@@ -160,7 +160,7 @@ CONTROL(control_log)
 	control_set(call, "lost", json_integer((json_int_t)lost));
 }
 
-/* --- groups and limits -------------------------------------------------------- */
+/* --- groups and limits --------------------------------------------------- */
 
 /* "full", or ["IDLE", "CONDSTORE", ...]; "without" takes some away. */
 static bool
@@ -242,7 +242,7 @@ CONTROL(control_limit)
 	call->world->max_connections = n > 0 ? (unsigned)n : 0;
 }
 
-/* --- faults -------------------------------------------------------------------- */
+/* --- faults -------------------------------------------------------------- */
 
 CONTROL(control_fault)
 {

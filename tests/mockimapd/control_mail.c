@@ -248,7 +248,7 @@ CONTROL(control_traffic)
 	    control_text_or(call, "match", "*"));
 }
 
-/* --- what there is ---------------------------------------------------------- */
+/* --- what there is ------------------------------------------------------- */
 
 static json_t *
 message_to_json(const struct folder *folder, const struct message *message,

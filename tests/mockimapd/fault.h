@@ -9,15 +9,15 @@
 #include <jansson.h>
 
 /* symbol, name on the control port */
-#define FAULT_KINDS(X)                                                       \
-	X(FAULT_DROP, "drop")	    /* closes, after `bytes` more of output */\
-	X(FAULT_STALL, "stall")	    /* says nothing for `msecs`; 0: ever */  \
-	X(FAULT_ANSWER, "answer")   /* `text` instead of doing it */         \
-	X(FAULT_SAY, "say")	    /* `text` as a line before the answer */ \
-	X(FAULT_GARBAGE, "garbage") /* `bytes` random bytes before it */     \
-	X(FAULT_SLOW, "slow")	    /* from now on `bytes` a second */       \
-	X(FAULT_SILENT, "silent")   /* IDLE is answered, news never told */  \
-	X(FAULT_MODSEQ, "modseq")   /* lies: `text` zero, none, frozen, huge */
+#define FAULT_KINDS(X) \
+	X(FAULT_DROP, "drop")         /* closes, after `bytes` more */ \
+	X(FAULT_STALL, "stall")       /* says nothing for `msecs`; 0: ever */ \
+	X(FAULT_ANSWER, "answer")     /* `text` instead of doing it */ \
+	X(FAULT_SAY, "say")           /* `text` as a line before the answer */ \
+	X(FAULT_GARBAGE, "garbage")   /* `bytes` random bytes before it */ \
+	X(FAULT_SLOW, "slow")         /* from now on `bytes` a second */ \
+	X(FAULT_SILENT, "silent")     /* IDLE is answered, news never told */ \
+	X(FAULT_MODSEQ, "modseq")     /* `text`: zero, none, frozen, huge */
 
 enum fault_kind {
 #define X(symbol, name) symbol,

@@ -59,7 +59,7 @@ struct fetch {
 	uint32_t body_at, body_end; /* literal being said */
 };
 
-/* --- what is asked for ------------------------------------------------------ */
+/* --- what is asked for --------------------------------------------------- */
 
 static bool
 take_field_names(struct parse *in, struct arena *arena, struct item *item)
@@ -268,7 +268,7 @@ note_implied(struct session *s, struct fetch *fetch)
 			fetch->marks_seen = true;
 }
 
-/* --- saying it -------------------------------------------------------------- */
+/* --- saying it ----------------------------------------------------------- */
 
 static bool
 is_wanted_field(const struct item *item, const char *line, size_t len)

@@ -11,7 +11,7 @@
 
 #include <strings.h>
 
-/* --- names ----------------------------------------------------------------- */
+/* --- names --------------------------------------------------------------- */
 
 /* A mailbox argument; NULL with a BAD said. */
 static char *
@@ -86,7 +86,7 @@ is_listed(const char *pattern, const char *name)
 	    strcasecmp(pattern, name) == 0);
 }
 
-/* --- STATUS ---------------------------------------------------------------- */
+/* --- STATUS -------------------------------------------------------------- */
 
 /* symbol, name */
 #define STATUS_ITEMS(X)                     \
@@ -196,7 +196,7 @@ COMMAND(command_status)
 	session_answer(s, "OK Done");
 }
 
-/* --- LIST ------------------------------------------------------------------ */
+/* --- LIST ---------------------------------------------------------------- */
 
 struct list_call {
 	bool is_special_only; /* selection option SPECIAL-USE */
@@ -331,7 +331,7 @@ COMMAND(command_subscribe)
 		session_answer(s, "OK Done");
 }
 
-/* --- making and unmaking --------------------------------------------------- */
+/* --- making and unmaking ------------------------------------------------- */
 
 COMMAND(command_create)
 {

@@ -23,20 +23,24 @@
 
 static const char *const words[64] = {
 	"the", "order", "of", "please", "meeting", "and", "report", "we",
-	"invoice", "to", "garden", "have", "received", "your", "letter", "about",
-	"window", "that", "river", "was", "delivered", "in", "morning", "before",
-	"station", "for", "question", "with", "answer", "from", "paper", "this",
-	"harbour", "will", "season", "be", "finished", "by", "friday", "evening",
-	"school", "our", "account", "is", "number", "as", "agreed", "between",
-	"mountain", "not", "kitchen", "only", "bicycle", "more", "than", "later",
-	"journey", "but", "summer", "when", "weather", "again", "thanks", "soon",
+	"invoice", "to", "garden", "have", "received", "your", "letter",
+	"about", "window", "that", "river", "was", "delivered", "in",
+	"morning", "before", "station", "for", "question", "with", "answer",
+	"from", "paper", "this", "harbour", "will", "season", "be",
+	"finished", "by", "friday", "evening", "school", "our", "account",
+	"is", "number", "as", "agreed", "between", "mountain", "not",
+	"kitchen", "only", "bicycle", "more", "than", "later", "journey",
+	"but", "summer", "when", "weather", "again", "thanks", "soon",
 };
-static const char *const first_names[16] = { "Ann", "Bela", "Carla", "David",
-	"Elin", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Kirsten", "Luis",
-	"Mara", "Nils", "Olga", "Pavel" };
-static const char *const last_names[16] = { "Lee", "Novak", "Okafor", "Berg",
-	"Silva", "Tanaka", "Weber", "Dubois", "Rossi", "Jensen", "Kaya", "Moreau",
-	"Haas", "Lindt", "Fisher", "Petrov" };
+static const char *const first_names[16] = {
+	"Ann", "Bela", "Carla", "David", "Elin", "Farid", "Greta", "Hugo",
+	"Ines", "Jonas", "Kirsten", "Luis", "Mara", "Nils", "Olga", "Pavel",
+};
+static const char *const last_names[16] = {
+	"Lee", "Novak", "Okafor", "Berg", "Silva", "Tanaka", "Weber",
+	"Dubois", "Rossi", "Jensen", "Kaya", "Moreau", "Haas", "Lindt",
+	"Fisher", "Petrov",
+};
 
 struct raw *
 raw_new(const void *bytes, uint32_t size)
@@ -261,7 +265,8 @@ mail_read(const struct mail_reader *reader, uint32_t from, size_t len,
 	if (offset >= mail->size)
 		return;
 	if (mail->raw != NULL) {
-		add_slice(out, mail->raw->bytes, mail->raw->size, &offset, &len);
+		add_slice(out, mail->raw->bytes, mail->raw->size, &offset,
+		    &len);
 		return;
 	}
 	body = mail->size - reader->head.len - reader->tail.len;

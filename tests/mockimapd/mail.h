@@ -43,7 +43,7 @@ uint32_t mail_size(uint64_t seed, const char *login, uint32_t born,
 struct mail_reader {
 	struct mail mail;
 	struct buf head, tail; /* head: up to and with the empty line */
-	uint32_t body;	       /* bytes of the header block of either kind */
+	uint32_t body;	       /* where the body begins */
 };
 void mail_open(struct mail_reader *reader, const struct mail *mail,
     const char *login);

@@ -30,7 +30,8 @@
 
 static const char usage_text[] =
 "usage: mockimapd [-h] [-p PORT] [-s PORT] [-c PORT] [-u PATTERN]\n"
-"                 [-P PASSWORD] [-S SEED] [-T CERT -K KEY] [-l FILE] [-x FILE]\n"
+"                 [-P PASSWORD] [-S SEED] [-T CERT -K KEY] [-l FILE]\n"
+"                 [-x FILE]\n"
 "\n"
 "  -p PORT      IMAP, with STARTTLS when there is a certificate (0: any)\n"
 "  -s PORT      IMAP with TLS from the first byte (0: any; needs -T, -K)\n"
@@ -105,7 +106,7 @@ read_options(int argc, char **argv, struct options *o)
 		usage();
 }
 
-/* --- listening ----------------------------------------------------------------- */
+/* --- listening ----------------------------------------------------------- */
 
 static void
 on_imap(struct evconnlistener *listener, evutil_socket_t fd,
@@ -177,7 +178,7 @@ print_ports(const int ports[3])
 	fflush(stdout);
 }
 
-/* --- beginning and end ---------------------------------------------------------- */
+/* --- beginning and end --------------------------------------------------- */
 
 static void
 on_signal(int number_, short what, void *arg)

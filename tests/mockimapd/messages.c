@@ -13,7 +13,7 @@
 
 #include <strings.h>
 
-/* --- sets ------------------------------------------------------------------- */
+/* --- sets ---------------------------------------------------------------- */
 
 static int
 by_number(const void *a, const void *b)
@@ -90,7 +90,7 @@ add_uid(struct buf *out, uint32_t uid)
 	buf_addf(out, "%s%u", out->len > 0 ? "," : "", uid);
 }
 
-/* --- STORE ------------------------------------------------------------------ */
+/* --- STORE --------------------------------------------------------------- */
 
 struct store_call {
 	struct set set;
@@ -177,7 +177,7 @@ COMMAND(command_store)
 	session_announce(folder);
 }
 
-/* --- COPY, MOVE, EXPUNGE ---------------------------------------------------- */
+/* --- COPY, MOVE, EXPUNGE ------------------------------------------------- */
 
 static size_t
 copy_all(struct session *s, const struct uids *uids, struct folder *to,
@@ -301,7 +301,7 @@ COMMAND(command_expunge)
 	session_announce(s->folder);
 }
 
-/* --- APPEND ----------------------------------------------------------------- */
+/* --- APPEND -------------------------------------------------------------- */
 
 struct append_call {
 	struct slice name, bytes;

@@ -28,7 +28,8 @@ char *slice_dup(struct slice s, struct arena *arena);
 
 bool parse_end(const struct parse *in); /* nothing is left */
 bool parse_char(struct parse *in, char c);
-bool parse_word(struct parse *in, const char *word); /* any case; a whole atom */
+/* A whole atom, in any case. */
+bool parse_word(struct parse *in, const char *word);
 static inline bool
 parse_space(struct parse *in)
 {

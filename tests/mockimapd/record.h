@@ -14,17 +14,17 @@
 struct session;
 
 /* symbol, name in the log */
-#define RECORD_KINDS(X)                                                     \
-	X(RECORD_OPEN, "open")	     /* connection; text: the peer's port */\
-	X(RECORD_LOGIN, "login")     /* accepted */                         \
-	X(RECORD_REFUSED, "refused") /* a login or a connection; the words */\
-	X(RECORD_COMMAND, "command") /* text: without secrets, cut */       \
-	X(RECORD_IDLE, "idle")	     /* IDLE was answered */                \
-	X(RECORD_DONE, "done")	     /* IDLE ended, by DONE or a close */   \
-	X(RECORD_TOLD, "told")	     /* news went out during IDLE */        \
-	X(RECORD_FAULT, "fault")     /* a scripted fault; text: its kind */ \
-	X(RECORD_CHANGE, "change")   /* through the control port */         \
-	X(RECORD_CLOSE, "close")     /* text: why */
+#define RECORD_KINDS(X) \
+	X(RECORD_OPEN, "open")        /* connection; text: the peer's port */ \
+	X(RECORD_LOGIN, "login")      /* accepted */ \
+	X(RECORD_REFUSED, "refused")  /* a login or a connection; the words */ \
+	X(RECORD_COMMAND, "command")  /* text: without secrets, cut */ \
+	X(RECORD_IDLE, "idle")        /* IDLE was answered */ \
+	X(RECORD_DONE, "done")        /* IDLE ended, by DONE or a close */ \
+	X(RECORD_TOLD, "told")        /* news went out during IDLE */ \
+	X(RECORD_FAULT, "fault")      /* a scripted fault; text: its kind */ \
+	X(RECORD_CHANGE, "change")    /* through the control port */ \
+	X(RECORD_CLOSE, "close")      /* text: why */
 
 enum record_kind {
 #define X(symbol, name) symbol,

@@ -234,7 +234,7 @@ take_key(struct search *search, struct parse *in)
 	return key;
 }
 
-/* --- against a message -------------------------------------------------------- */
+/* --- against a message --------------------------------------------------- */
 
 static bool
 has_keyword(const struct folder *folder, const struct message *message,

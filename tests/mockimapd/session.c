@@ -34,7 +34,7 @@ session_has(const struct session *s, enum capability cap)
 	return (caps & CAP_BIT(cap)) != 0;
 }
 
-/* --- saying ---------------------------------------------------------------- */
+/* --- saying -------------------------------------------------------------- */
 
 static void
 add_line(struct session *s, const char *fmt, va_list args)
@@ -98,7 +98,7 @@ session_flush(struct session *s)
 		session_close(s, "ended");
 }
 
-/* --- lines ----------------------------------------------------------------- */
+/* --- lines --------------------------------------------------------------- */
 
 /* The end of the line in `line` announces a literal: its length. */
 static bool
@@ -283,7 +283,7 @@ session_work(struct session *s)
 	session_flush(s);
 }
 
-/* --- life ------------------------------------------------------------------ */
+/* --- life ---------------------------------------------------------------- */
 
 static void
 on_bytes(void *arg)

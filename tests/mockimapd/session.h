@@ -66,7 +66,7 @@ struct session {
 
 bool session_has(const struct session *s, enum capability cap);
 
-/* --- saying: out of the step's buffer -------------------------------------- */
+/* --- saying: out of the step's buffer ------------------------------------ */
 void session_say(struct session *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The tagged answer; "OK ..." etc. */
@@ -74,7 +74,7 @@ void session_answer(struct session *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 #define session_bad(s) session_answer(s, "BAD Not understood")
 
-/* --- life ------------------------------------------------------------------ */
+/* --- life ---------------------------------------------------------------- */
 void session_open(struct world *world, int fd, uint16_t peer_port,
     bool is_tls);
 /* Takes effect at the end of the turn; `why` for the log. */
@@ -88,7 +88,7 @@ void session_work(struct session *s);
 void session_reap(struct world *world);
 void session_login(struct session *s, struct account *account);
 
-/* --- the selected folder: view.c ------------------------------------------- */
+/* --- the selected folder: view.c ----------------------------------------- */
 void session_select(struct session *s, struct folder *folder,
     bool is_read_only);
 void session_unselect(struct session *s);
@@ -113,7 +113,7 @@ uint32_t session_seq(const struct session *s, uint32_t uid);
 /* The highest modseq of a folder, or the lie told of it; 0: NOMODSEQ. */
 uint64_t session_modseq(const struct session *s, uint64_t modseq);
 
-/* --- commands: commands.c and its families --------------------------------- */
+/* --- commands: commands.c and its families ------------------------------- */
 /* Does the command in `line`, which is whole. */
 void command_run(struct session *s);
 /* What follows "AUTHENTICATE PLAIN". */

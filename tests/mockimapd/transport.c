@@ -80,7 +80,7 @@ end(struct transport *t, const char *why)
 	t->calls.on_end(t->calls.arg, why);
 }
 
-/* --- GnuTLS between the buffers ------------------------------------------- */
+/* --- GnuTLS between the buffers ------------------------------------------ */
 
 static ssize_t
 on_push(gnutls_transport_ptr_t arg, const void *bytes, size_t len)
@@ -196,7 +196,7 @@ transport_in(struct transport *t)
 	return t->tls != NULL ? t->plain : bufferevent_get_input(t->bev);
 }
 
-/* --- output ---------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
 static void
 send_now(struct transport *t, const char *bytes, size_t len)
@@ -295,7 +295,7 @@ transport_set_limit(struct transport *t, int64_t bytes)
 	t->limit = bytes;
 }
 
-/* --- life ------------------------------------------------------------------ */
+/* --- life ---------------------------------------------------------------- */
 
 static void
 on_read(struct bufferevent *bev, void *arg)
