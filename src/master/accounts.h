@@ -42,6 +42,7 @@ struct account {
 	const char *rule; /* what gave it */
 	struct tier_facts facts;
 	int64_t session_until_mono;
+	int64_t active_until_mono; /* user.active is believed without a key */
 	bool has_hints;	      /* Redis was asked since the claim */
 	bool is_over_budget;  /* hot by rule, but the budget is spent */
 	enum no_idle no_idle; /* hot, but polled often instead */

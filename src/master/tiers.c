@@ -80,11 +80,10 @@ on_hints(void *arg, const struct uuid *id, const struct hints *hints)
 	account->has_hints = true;
 	account->facts.is_pinned = tier_parse(hints->pin,
 	    &account->facts.pin) == 0;
-	if (hints->session_msecs > 0)
-		account->session_until_mono = clock_mono_msecs() +
-		    hints->session_msecs;
-	else if (account->session_until_mono < clock_mono_msecs())
-		account->session_until_mono = 0;
+	/* While the key exists (R-TIER-3): a session may end early. */
+	account->session_until_mono = hints->session_msecs > 0 ?
+	    clock_mono_msecs() + hints->session_msecs :
+	    account->active_until_mono;
 	account_evaluate(account, m);
 }
 
@@ -120,10 +119,11 @@ accounts_user_active(struct accounts *accounts, const struct uuid *user_id)
 			continue;
 		account->facts.last_active_secs = clock_wall_secs();
 		/* Until the key has been read, believe the event. */
-		if (account->session_until_mono < now +
-		    m->conf->tier_interval * 1000)
-			account->session_until_mono = now +
-			    m->conf->tier_interval * 1000;
+		account->active_until_mono = now +
+		    m->conf->tier_interval * 1000;
+		if (account->session_until_mono < account->active_until_mono)
+			account->session_until_mono =
+			    account->active_until_mono;
 		account->is_over_budget = false;
 		accounts->is_budget_stale = true;
 		account_evaluate(account, m);
