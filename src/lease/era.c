@@ -28,6 +28,7 @@ struct era {
 	size_t workers;		/* when all was well */
 	bool must_confirm;
 	unsigned serial; /* tells an answer from one to an earlier question */
+	unsigned n_asking;
 };
 
 struct question {
@@ -100,6 +101,7 @@ take_question(void *arg)
 	struct era *era = question->era;
 	bool is_last = question->serial == era->serial;
 
+	era->n_asking--;
 	free(question);
 	return is_last ? era : NULL;
 }
@@ -111,6 +113,7 @@ question_new(struct era *era)
 
 	question->era = era;
 	question->serial = era->serial;
+	era->n_asking++;
 	return question;
 }
 
@@ -155,7 +158,7 @@ enter(struct era *era, const char *run_id)
 	    conf->heartbeat_interval * 1000);
 	if (redis_eval(era->params.redis, &enter_script, on_entered, question,
 		1, args, 7) == -1)
-		free(question);
+		take_question(question);
 }
 
 static void
@@ -192,7 +195,13 @@ era_ask(struct era *era, size_t workers)
 	question = question_new(era);
 	if (redis_send(era->params.redis, on_info, question, "INFO server") ==
 	    -1)
-		free(question);
+		take_question(question);
+}
+
+bool
+era_is_asking(const struct era *era)
+{
+	return era->n_asking > 0;
 }
 
 static void

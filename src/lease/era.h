@@ -21,6 +21,7 @@
 
 #include "conf/conf.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct era;
@@ -43,6 +44,8 @@ void era_free(struct era **era);
 void era_ask(struct era *era, size_t workers);
 /* "" while it is not known: claim nothing. */
 const char *era_name(const struct era *era);
+/* An answer will come.  Without one, and without a name, ask again. */
+bool era_is_asking(const struct era *era);
 /* What we held has been renewed or lost, and what was lost is dead. */
 void era_confirm(struct era *era);
 

@@ -149,7 +149,8 @@ on_era(void *arg, const char *name)
 {
 	struct keeper *keeper = arg;
 
-	if (era_name(keeper->era)[0] != '\0' &&
+	/* Another one; or Redis refused to tell when it was asked. */
+	if (!era_is_asking(keeper->era) &&
 	    strcmp(era_name(keeper->era), name) != 0)
 		on_wrong_era(keeper);
 }

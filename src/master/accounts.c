@@ -363,6 +363,8 @@ last_activity(const struct account *account)
 {
 	const struct tier_facts *facts = &account->facts;
 
+	if (account->state == ACCOUNT_LEAVING) /* counts, and goes anyway */
+		return INT64_MIN;
 	if (account->session_until_mono > clock_mono_msecs())
 		return INT64_MAX;
 	return facts->last_mail_secs > facts->last_active_secs ?

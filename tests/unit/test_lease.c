@@ -2,13 +2,18 @@
  * test_lease.c - the pure parts of lease: table of ids, shares, events.
  */
 #include "base/err.h"
+#include "lease/deadline.h"
 #include "lease/events.h"
+#include "lease/gone.h"
 #include "lease/idmap.h"
 #include "lease/share.h"
 
 #include <check.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 START_TEST(idmap_keeps_everything_through_growth_and_removal)
 {
@@ -113,6 +118,42 @@ START_TEST(claiming_never_leads_to_shedding)
 }
 END_TEST
 
+/* R-LEASE-5: we end before Redis does, whatever the TTL. */
+START_TEST(deadline_is_before_the_end_of_the_lease)
+{
+	struct conf conf = { .lease_ttl = 0 };
+
+	for (conf.lease_ttl = 5; conf.lease_ttl <= 3600; conf.lease_ttl++) {
+		ck_assert_int_le(lease_deadline(&conf, 1000),
+		    1000 + conf.lease_ttl * 1000 - 1000);
+		/* two renewals fit into it */
+		ck_assert_int_gt(lease_deadline(&conf, 1000),
+		    1000 + conf.lease_ttl * 1000 / 2);
+	}
+}
+END_TEST
+
+/* R-LEASE-10 */
+START_TEST(process_is_gone_when_dead_or_waiting_to_be_reaped)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	ck_assert(!process_is_gone(pid));
+	ck_assert(!process_is_gone(1));
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT),
+	    0);
+	ck_assert(process_is_gone(pid)); /* a zombie */
+	waitpid(pid, NULL, 0);
+	ck_assert(process_is_gone(pid));
+	ck_assert(process_is_gone(getpid())); /* its number is ours now */
+}
+END_TEST
+
 START_TEST(event_survives_the_round_trip)
 {
 	struct msg_event e = { .event = EVENT_MESSAGE_NEW, .mailbox_id = 7,
@@ -188,6 +229,8 @@ main(void)
 	tcase_add_test(tc, ids_left_over_for_two_rounds_go_to_anyone_with_room);
 	tcase_add_test(tc, shed_only_above_the_band_and_down_to_the_target);
 	tcase_add_test(tc, claiming_never_leads_to_shedding);
+	tcase_add_test(tc, deadline_is_before_the_end_of_the_lease);
+	tcase_add_test(tc, process_is_gone_when_dead_or_waiting_to_be_reaped);
 	tcase_add_test(tc, event_survives_the_round_trip);
 	tcase_add_test(tc, event_has_the_fields_of_the_contract);
 	tcase_add_test(tc, nonsense_is_no_event);
