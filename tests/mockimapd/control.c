@@ -7,6 +7,7 @@
 
 #include "control.h"
 
+#include "base/arena.h"
 #include "base/xmem.h"
 
 #include <event2/buffer.h>
@@ -172,6 +173,7 @@ control_answer(struct world *world, const char *line, size_t len)
 	answer = json_dumps(call.out, JSON_COMPACT);
 	json_decref(call.out);
 	json_decref(in);
+	arena_reset(world->arena);
 	return answer;
 }
 

@@ -119,11 +119,14 @@ CONTROL(control_flags)
 		return;
 	for (size_t i = 0; i < folder->n; i++) {
 		struct message *message = &folder->messages[i];
+		bool has_changed;
 
 		if (!set_has(&set, message->uid))
 			continue;
-		n += folder_flag(folder, message, FLAGS_ADD, &added) |
-		    folder_flag(folder, message, FLAGS_REMOVE, &removed);
+		has_changed = folder_flag(folder, message, FLAGS_ADD, &added);
+		has_changed |= folder_flag(folder, message, FLAGS_REMOVE,
+		    &removed);
+		n += has_changed;
 	}
 	control_set(call, "changed", json_integer((json_int_t)n));
 	note(call, folder->account, "flags", folder->name);

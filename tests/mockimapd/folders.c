@@ -11,6 +11,8 @@
 
 #include <strings.h>
 
+#define WILDCARDS_MAX 6
+
 /* --- names --------------------------------------------------------------- */
 
 /* A mailbox argument; NULL with a BAD said. */
@@ -256,6 +258,17 @@ take_return(struct session *s, struct parse *in, struct list_call *call)
 	return parse_end(in);
 }
 
+/* matches() tries each place for each of them. */
+static bool
+has_too_many_wildcards(struct slice pattern)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < pattern.len; i++)
+		n += pattern.p[i] == '*' || pattern.p[i] == '%';
+	return n > WILDCARDS_MAX;
+}
+
 /* Reference and pattern, joined; NULL: not understood. */
 static char *
 take_pattern(struct parse *in)
@@ -264,6 +277,7 @@ take_pattern(struct parse *in)
 
 	if (!parse_astring(in, &reference) || !parse_space(in) ||
 	    !parse_list_mailbox(in, &pattern) ||
+	    has_too_many_wildcards(pattern) ||
 	    memchr(reference.p, '\0', reference.len) != NULL ||
 	    memchr(pattern.p, '\0', pattern.len) != NULL)
 		return NULL;
