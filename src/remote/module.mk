@@ -9,7 +9,8 @@ libremote_a_SOURCES = src/remote/remote.h \
 	src/remote/names.h src/remote/names.c \
 	src/remote/words.h src/remote/words.c \
 	src/remote/catchall.h src/remote/catchall.c \
-	src/remote/wire.h src/remote/wire.c \
+	src/remote/wire.h src/remote/wire.c src/remote/wire_private.h \
+	src/remote/intake.c \
 	src/remote/mend.h src/remote/mend.c src/remote/mend_reply.h \
 	src/remote/mend_list.c src/remote/mend_fetch.c \
 	src/remote/tls.h src/remote/tls.c src/remote/rehearsal.c \

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define WAIT_MSECS 20000
+#define TASK_SIZE 32
 
 static struct err err;
 static uint32_t taken[4];
@@ -39,8 +40,8 @@ static void
 set_up(void)
 {
 	static const struct child_entry entries[KIND_COUNT] = {
-		{ test_main, 0 }, { test_main, 0 }, { test_main, 0 },
-		{ test_main, 0 } };
+		{ test_main, 0 }, { test_main, 0 },
+		{ test_main, TASK_SIZE }, { test_main, 0 } };
 
 	static bool has_slots; /* CK_FORK=no runs all tests in one process */
 
@@ -257,6 +258,116 @@ START_TEST(memory_of_a_child_is_limited)
 END_TEST
 #endif
 
+static char inherited[32] = "first";
+
+static void
+tell_inherited(const struct child_start *start)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s, %s", inherited,
+	    (const char *)start->task);
+	say(start, text);
+}
+
+static void
+is_told(struct child_start *start, const char *text)
+{
+	int channel;
+	pid_t pid;
+
+	ck_assert_int_eq(spawn(start, 0, &pid, &channel, &err), 0);
+	hears(channel, text);
+	ends_as(pid, "done");
+	close(channel);
+}
+
+START_TEST(children_are_copies_of_what_was_when_it_was_last_renewed)
+{
+	char task[TASK_SIZE] = "one task";
+	struct child_start start = { .kind = KIND_POOL, .generation = 3,
+		.task = task };
+
+	behaviour = tell_inherited;
+	spawn_renew();
+	is_told(&start, "first, one task");
+	snprintf(inherited, sizeof(inherited), "second");
+	snprintf(task, sizeof(task), "another");
+	is_told(&start, "first, another");
+	spawn_renew();
+	is_told(&start, "second, another");
+}
+END_TEST
+
+/* Nobody has waited for it yet, and nobody else may. */
+static bool
+becomes_zombie(pid_t pid)
+{
+	struct timespec pause = { .tv_nsec = 2000000 };
+	int64_t end = clock_mono_msecs() + WAIT_MSECS;
+	char path[64], state = '?';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (state != 'Z' && clock_mono_msecs() < end) {
+		nanosleep(&pause, NULL);
+		f = fopen(path, "re");
+		if (f == NULL)
+			return false;
+		if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+			state = '?';
+		fclose(f);
+	}
+	return state == 'Z';
+}
+
+/* Our only child is what makes children. */
+static pid_t
+find_template(void)
+{
+	char path[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children",
+	    (int)getpid());
+	f = fopen(path, "re");
+	if (f == NULL)
+		return 0; /* not in every kernel */
+	if (fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	fclose(f);
+	return pid;
+}
+
+START_TEST(a_template_that_is_killed_is_replaced)
+{
+	char task[TASK_SIZE] = "task";
+	struct child_start start = { .kind = KIND_POOL, .generation = 3,
+		.task = task };
+	pid_t pid;
+
+	behaviour = tell_inherited;
+	spawn_renew();
+	is_told(&start, "first, task");
+	pid = find_template();
+	if (pid == 0)
+		return;
+	/* reaped by somebody who waits for everybody */
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitpid(-1, NULL, 0), pid);
+	ck_assert(spawn_has_reaped(pid));
+	ck_assert(!spawn_has_reaped(pid));
+	is_told(&start, "first, task");
+	/* dead and not yet reaped */
+	pid = find_template();
+	kill(pid, SIGKILL);
+	ck_assert(becomes_zombie(pid));
+	is_told(&start, "first, task");
+	ck_assert_int_ne(find_template(), pid);
+}
+END_TEST
+
 /* --- when a child dies ------------------------------------------------------------ */
 
 static void
@@ -316,28 +427,6 @@ START_TEST(a_child_dies_with_its_master)
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
 END_TEST
-
-/* Nobody has waited for it yet, and nobody else may. */
-static bool
-becomes_zombie(pid_t pid)
-{
-	struct timespec pause = { .tv_nsec = 2000000 };
-	int64_t end = clock_mono_msecs() + WAIT_MSECS;
-	char path[64], state = '?';
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	while (state != 'Z' && clock_mono_msecs() < end) {
-		nanosleep(&pause, NULL);
-		f = fopen(path, "re");
-		if (f == NULL)
-			return false;
-		if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-			state = '?';
-		fclose(f);
-	}
-	return state == 'Z';
-}
 
 START_TEST(the_deadline_kills_a_blocked_child_of_a_stopped_master)
 {
@@ -541,6 +630,9 @@ main(void)
 #ifndef MAILHERD_SANITIZED
 	tcase_add_test(tc, memory_of_a_child_is_limited);
 #endif
+	tcase_add_test(tc,
+	    children_are_copies_of_what_was_when_it_was_last_renewed);
+	tcase_add_test(tc, a_template_that_is_killed_is_replaced);
 	tcase_add_test(tc, a_child_dies_with_its_master);
 	tcase_add_test(tc,
 	    the_deadline_kills_a_blocked_child_of_a_stopped_master);

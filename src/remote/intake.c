@@ -1,0 +1,272 @@
+/*
+ * intake.c - what the server says, in lines and literals, mended.
+ *
+ * Runs in: hot, pool and job children.  Blocks where it reads for the parser.
+ *
+ * raw holds bytes as they came; a line of it goes through mend into `out`,
+ * which the parser then reads; the bytes of a literal go straight from raw, or
+ * from the socket, into the parser's buffer.  Nothing but complete lines is
+ * ever shown to the parser, so it never waits in the middle of one.
+ */
+#include "remote/wire_private.h"
+
+#include "base/xmem.h"
+#include "remote/words.h"
+
+#define RAW_SIZE ((size_t)16384) /* one TLS record */
+#define VANISHED_FACTOR 16 /* the one line that may be long by right */
+
+/* The verdict of mend, and the literal behind the line. */
+static int
+take_line(struct wire *w, const char *line, size_t len)
+{
+	rawlog_in(w->rawlog, line, len);
+	if (len > w->text_left) {
+		wire_fail(w, ERR_PROTOCOL, "the answer is too long");
+		return -1;
+	}
+	w->text_left -= len;
+	switch (mend_line(&w->mend, line, len, &w->out)) {
+	case MEND_PASS:
+		w->is_holding = false;
+		break;
+	case MEND_HOLD:
+		w->is_holding = true;
+		break;
+	case MEND_BYE:
+		words_for_bye(w->mend.notes.last_words, w->host, &w->pending);
+		return 0;
+	case MEND_STRAY:
+		words_for_stray(w->mend.notes.last_words, w->host, &w->pending);
+		return 0;
+	}
+	if (!w->mend.has_literal)
+		return 0;
+	if (w->mend.literal > w->max_literal) {
+		wire_fail(w, ERR_PROTOCOL, "a string of %llu bytes was "
+		    "announced, more than the %llu allowed",
+		    (unsigned long long)w->mend.literal,
+		    (unsigned long long)w->max_literal);
+		return -1;
+	}
+	w->literal_left = w->mend.literal;
+	w->keep_literal = w->mend.keep_literal;
+	return 0;
+}
+
+static size_t
+line_limit(const struct wire *w, const char *line, size_t len)
+{
+	static const char vanished[] = "* VANISHED ";
+	size_t n = sizeof(vanished) - 1;
+
+	return len >= n && memcmp(line, vanished, n) == 0 ?
+	    w->max_line * VANISHED_FACTOR : w->max_line;
+}
+
+/*
+ * Moves on with what is in raw until there is something to read in `out`, a
+ * kept literal begins, or raw is used up.  -1: error set.
+ */
+static int
+digest(struct wire *w)
+{
+	const char *from, *end;
+	size_t n;
+
+	while (w->raw_from < w->raw_to && w->pending.kind == ERR_NONE) {
+		if (w->out.len > 0 && !w->is_holding)
+			return 0;
+		n = w->raw_to - w->raw_from;
+		if (w->literal_left > 0) {
+			if (w->keep_literal)
+				return 0;
+			if (n > w->literal_left)
+				n = (size_t)w->literal_left;
+			w->raw_from += n;
+			w->literal_left -= n;
+			continue;
+		}
+		from = w->raw + w->raw_from;
+		end = memchr(from, '\n', n);
+		n = end != NULL ? (size_t)(end - from) + 1 : n;
+		w->raw_from += n;
+		if (end != NULL && w->line.len == 0) {
+			if (take_line(w, from, n) == -1)
+				return -1;
+			continue;
+		}
+		buf_add(&w->line, from, n);
+		if (w->line.len > line_limit(w, w->line.data, w->line.len)) {
+			wire_fail(w, ERR_PROTOCOL,
+			    "a line of more than %zu bytes", w->max_line);
+			return -1;
+		}
+		if (end != NULL) {
+			int r = take_line(w, w->line.data, w->line.len);
+
+			if (w->line.cap > 4096)
+				buf_release(&w->line);
+			else
+				buf_reset(&w->line);
+			if (r == -1)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+/* Room in raw; everything of it was used. */
+static void
+make_room(struct wire *w)
+{
+	if (w->raw == NULL)
+		w->raw = xmalloc(RAW_SIZE);
+	if (w->raw_from == w->raw_to)
+		w->raw_from = w->raw_to = 0;
+}
+
+static bool
+has_out(const struct wire *w)
+{
+	return w->out.len > 0 && !w->is_holding;
+}
+
+static size_t
+copy_out(struct wire *w, char *to, size_t size)
+{
+	size_t n = w->out.len - w->out_from;
+
+	if (n > size)
+		n = size;
+	memcpy(to, w->out.data + w->out_from, n);
+	w->out_from += n;
+	if (w->out_from == w->out.len) {
+		w->out_from = 0;
+		if (w->out.cap > 4096)
+			buf_release(&w->out);
+		else
+			buf_reset(&w->out);
+	}
+	return n;
+}
+
+static size_t
+copy_literal(struct wire *w, char *to, size_t size)
+{
+	size_t n = w->raw_to - w->raw_from;
+
+	if (n > size)
+		n = size;
+	if (n > w->literal_left)
+		n = (size_t)w->literal_left;
+	memcpy(to, w->raw + w->raw_from, n);
+	w->raw_from += n;
+	w->literal_left -= n;
+	return n;
+}
+
+/* What can be read without waiting; -1: error. */
+static ssize_t
+read_ready(struct wire *w, char *to, size_t size)
+{
+	size_t got = 0, n;
+
+	while (got < size) {
+		if (has_out(w))
+			n = copy_out(w, to + got, size - got);
+		else if (w->literal_left > 0 && w->keep_literal &&
+		    w->raw_from < w->raw_to)
+			n = copy_literal(w, to + got, size - got);
+		else if (w->pending.kind != ERR_NONE ||
+		    w->raw_from == w->raw_to)
+			break;
+		else if (digest(w) == -1)
+			return got > 0 ? (ssize_t)got : -1;
+		else
+			n = 0;
+		got += n;
+	}
+	return (ssize_t)got;
+}
+
+ssize_t
+intake_read(mailstream_low *low, void *to, size_t size)
+{
+	struct wire *w = low->data;
+	ssize_t n;
+
+	for (;;) {
+		if (w->error.kind != ERR_NONE || size == 0)
+			return -1;
+		if ((n = read_ready(w, to, size)) != 0)
+			return n;
+		if (w->pending.kind != ERR_NONE) {
+			w->error = w->pending;
+			rawlog_note(w->rawlog, "%s", w->error.text);
+			return -1;
+		}
+		/* A big literal goes past raw. */
+		if (w->literal_left > 0 && w->keep_literal && size >= 4096) {
+			if (size > w->literal_left)
+				size = (size_t)w->literal_left;
+			if ((n = wire_receive(w, to, size)) > 0)
+				w->literal_left -= (uint64_t)n;
+			return n;
+		}
+		make_room(w);
+		if ((n = wire_receive(w, w->raw + w->raw_to,
+			 RAW_SIZE - w->raw_to)) < 0)
+			return -1;
+		w->raw_to += (size_t)n;
+	}
+}
+
+int
+wire_feed(struct wire *w)
+{
+	ssize_t n;
+
+	if (w->error.kind != ERR_NONE)
+		return -1;
+	make_room(w);
+	if (w->raw_to == RAW_SIZE)
+		return digest(w); /* read first */
+	n = wire_receive_some(w, w->raw + w->raw_to, RAW_SIZE - w->raw_to);
+	if (n > 0)
+		w->raw_to += (size_t)n;
+	else if (n < 0)
+		return -1;
+	return digest(w);
+}
+
+bool
+wire_has_line(struct wire *w)
+{
+	if (w->error.kind == ERR_NONE)
+		digest(w);
+	return has_out(w) || w->pending.kind != ERR_NONE ||
+	    w->error.kind != ERR_NONE;
+}
+
+bool
+wire_is_drained(const struct wire *w)
+{
+	return w->raw_from == w->raw_to && w->out.len == 0 &&
+	    w->line.len == 0 && w->literal_left == 0 &&
+	    (w->tls == NULL || gnutls_record_check_pending(w->tls) == 0);
+}
+
+void
+wire_slim(struct wire *w)
+{
+	if (w->raw != NULL && w->raw_from == w->raw_to) {
+		free(w->raw);
+		w->raw = NULL;
+		w->raw_from = w->raw_to = 0;
+	}
+	if (w->out.len == 0)
+		buf_release(&w->out);
+	if (w->line.len == 0)
+		buf_release(&w->line);
+}

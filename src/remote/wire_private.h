@@ -1,0 +1,51 @@
+/*
+ * wire_private.h - what wire.c and intake.c share.
+ */
+#ifndef REMOTE_WIRE_PRIVATE_H
+#define REMOTE_WIRE_PRIVATE_H
+
+#include "remote/wire.h"
+
+#include <gnutls/gnutls.h>
+
+struct wire {
+	int fd;
+	gnutls_session_t tls;
+	mailstream_low low; /* what libetpan knows of us */
+	char host[256];
+	struct rawlog *rawlog;
+	int (*may_go_on)(void *arg, struct err *err);
+	void *arg;
+
+	char *raw; /* RAW_SIZE bytes, NULL while slim */
+	size_t raw_from, raw_to;
+	struct buf line; /* the beginning of a line whose end is not here yet */
+	struct mend mend;
+	struct buf out; /* mended, to be read */
+	size_t out_from;
+	bool is_holding;      /* `out` waits for the rest of the reply */
+	uint64_t literal_left;
+	bool keep_literal;
+	struct err pending;   /* becomes `error` when `out` has been read */
+
+	size_t max_line;
+	uint64_t max_literal, text_left;
+	int64_t deadline_mono_msecs;
+	int64_t stall_msecs; /* 0: the deadline is absolute */
+	int64_t waited_msecs; /* since rate_bytes was 0 */
+	uint64_t rate_bytes;
+
+	struct err error;
+	struct wire_counts counts;
+	bool is_answer_due; /* something was sent since the last wait */
+};
+
+/* Bytes read, 0: nothing there, -1: error set.  EOF is an error. */
+ssize_t wire_receive_some(struct wire *w, void *to, size_t size);
+/* At least one byte, or -1. */
+ssize_t wire_receive(struct wire *w, void *to, size_t size);
+
+/* The driver's read: waits until the parser can be given something. */
+ssize_t intake_read(mailstream_low *low, void *to, size_t size);
+
+#endif
