@@ -301,12 +301,10 @@ children_mail(uint32_t account)
 }
 
 bool
-children_has_idle(const struct process *process, uint32_t account)
+child_is_in_idle(const struct child *child)
 {
-	const struct sim_child *child = slots.idle[account];
-
-	return child != NULL && child->actor.is_alive &&
-	    child->all->process == process;
+	return child != NULL &&
+	    ((const struct sim_child *)child)->is_idling;
 }
 
 /* --- orders of the master ---------------------------------------------------------------- */

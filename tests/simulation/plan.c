@@ -351,6 +351,8 @@ redis_returns(void *arg, uint64_t memory)
 	else if (memory == AS_OF_LAST_SNAPSHOT)
 		server_load_snapshot();
 	server_back();
+	if (memory != AS_IT_WAS)
+		watch_data_lost();
 }
 
 static void
@@ -385,6 +387,7 @@ a_redis_wipe(void)
 	} else if (server_answers()) {
 		tell("Redis is wiped");
 		server_wipe();
+		watch_data_lost();
 	}
 }
 
@@ -485,7 +488,7 @@ static void
 user_comes(void *arg, uint64_t every)
 {
 	uint32_t user = random_below(FOR_PLAN, sim.n_users), i;
-	int64_t minutes = random_between(FOR_PLAN, 1,
+	int64_t minutes = random_between(FOR_PLAN, 3,
 	    sim.conf->tier_session_grace_min);
 
 	(void)arg;
@@ -495,9 +498,10 @@ user_comes(void *arg, uint64_t every)
 			    sim.now / 1000;
 	tell("user %u is active, session of %lld min", user,
 	    (long long)minutes);
-	if (server_session_left(user) <= 0)
+	if (server_is_up() && server_session_left(user) <= 0)
 		sim.users[user].session_begin = sim.now;
-	sim.users[user].session_end = sim.now + minutes * MINUTE;
+	if (server_is_up())
+		sim.users[user].session_end = sim.now + minutes * MINUTE;
 	server_session(user, minutes * MINUTE);
 	server_publish_user(user);
 	watch_user_active(user);

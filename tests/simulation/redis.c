@@ -483,6 +483,12 @@ server_answers(void)
 	return !server.is_down && !server.is_frozen;
 }
 
+bool
+server_is_up(void)
+{
+	return !server.is_down;
+}
+
 void
 server_snapshot(void)
 {
@@ -495,14 +501,12 @@ server_load_snapshot(void)
 {
 	if (server.has_snapshot)
 		data_load_saved();
-	watch_data_lost();
 }
 
 void
 server_wipe(void)
 {
 	data_wipe();
-	watch_data_lost();
 }
 
 void
@@ -618,6 +622,22 @@ server_set_live(uint32_t account, bool is_live)
 
 	ask(is_live ? "SADD" : "SREM", "sync:live", uuid_format(&id, text),
 	    NULL);
+}
+
+/* 0: there is no era. */
+int64_t
+server_closed_until(void)
+{
+	const char *argv[] = { "HGET", "sync:era", "open_at" };
+	struct arena *memory = arena_new("judge");
+	redisReply *reply = server_do(memory, argv, 3);
+	int64_t until = 0;
+
+	if (reply->type == REDIS_REPLY_STRING)
+		until = (int64_t)strtod(reply->str, NULL) -
+		    (int64_t)WALL_SECS * 1000;
+	arena_free(&memory);
+	return until;
 }
 
 size_t

@@ -30,9 +30,9 @@ static struct {
 } params = { .first = 1, .n = 100 };
 
 static const struct {
-	const char *name, *what;
+	const char *name, *what, *words;
 } breaks[] = {
-#define X(symbol, name, what) { name, what },
+#define X(symbol, name, what, words) { name, what, words },
 	BREAKS(X)
 #undef X
 };
@@ -197,9 +197,9 @@ history(uint64_t seed)
 	tables_reset();
 	children_reset();
 	watch_reset();
-	calm = bound_settled(sim.conf) + 120000;
+	calm = bound_settled(sim.conf) + 60000;
 	sim.end = params.minutes != 0 ? params.minutes * 60000 :
-	    random_between(FOR_PLAN, 4, 16) * 60000 + calm;
+	    random_between(FOR_PLAN, 2, 10) * 60000 + calm;
 	sim.calm_end = sim.end > calm + 60000 ? sim.end - calm : 60000;
 	plan_make();
 	loop_run(sim.end);
@@ -245,14 +245,19 @@ self_test(void)
 	for (sim.broken = BREAK_NOTHING + 1; sim.broken < BREAK_COUNT;
 	    sim.broken++) {
 		result = 0;
+		params.violation[0] = '\0';
 		for (n = 0; n < SEEDS_TO_NOTICE && result == 0; n++) {
 			result = history(params.first + n);
 			world_reset();
 		}
+		if (result == -1 && strstr(params.violation,
+			breaks[sim.broken].words) == NULL)
+			result = 0; /* by accident, or by another's promise */
 		missed += result == 0;
 		if (result == 0)
-			printf("%-8s %s: NOT NOTICED\n",
-			    breaks[sim.broken].name, breaks[sim.broken].what);
+			printf("%-8s %s: NOT NOTICED %s\n",
+			    breaks[sim.broken].name, breaks[sim.broken].what,
+			    params.violation);
 		else
 			printf("%-8s %s: noticed by seed %llu: %s\n",
 			    breaks[sim.broken].name, breaks[sim.broken].what,

@@ -16,6 +16,8 @@
 /* A promise of seconds is looked at so much later: travel, forks. */
 #define GRACE_MSECS 3000
 #define HOLDERS 6
+/* A connection that hangs is given up, and the next is made. */
+#define RECONNECT_MSECS 15000
 
 struct worker_child {
 	const void *child;
@@ -28,7 +30,7 @@ struct watched {
 	struct worker_child children[HOLDERS];
 	int64_t orphan_since; /* NEVER: owned */
 	uint32_t last_owner;
-	unsigned wins;
+	int64_t won_at;
 };
 
 static struct {
@@ -120,17 +122,17 @@ watch_won(struct process *process, uint32_t account)
 
 	look_at_holders(process, account);
 	watch.wins++;
-	w->wins++;
 	if (w->last_owner != process->serial) {
 		watch.moves++;
 		if (watch.calm_since + bound_settled(sim.conf) < sim.now &&
-		    w->last_owner != NOBODY)
+		    w->won_at > sim.rows[account].live_since)
 			violated("account %u moved to %s though nothing has "
 			    "happened for %lld s", account,
 			    process->m.worker_id,
 			    (long long)(sim.now - watch.calm_since) / 1000);
 	}
 	w->last_owner = process->serial;
+	w->won_at = sim.now;
 }
 
 void
@@ -224,12 +226,25 @@ is_owned(uint32_t account)
 	return false;
 }
 
-/* Since when somebody could have taken it, and had room. */
+static size_t
+live_rows(void)
+{
+	size_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < sim.n_accounts; i++)
+		n += sim.rows[i].is_live;
+	return n;
+}
+
+/* Since when somebody could have taken it; where one has no room for all,
+ * since when all who are needed were there. */
 static int64_t
 somebody_fit_since(void)
 {
-	int64_t since = NEVER;
-	size_t i, room = 0, n = 0;
+	size_t i, n = 0, live = live_rows();
+	size_t max = (size_t)sim.conf->max_accounts_per_worker;
+	int64_t first = NEVER, last = 0;
 
 	for (i = 0; i < sim.n_processes; i++) {
 		const struct process *p = sim.processes[i];
@@ -237,19 +252,14 @@ somebody_fit_since(void)
 		if (p->fit_since == NEVER)
 			continue;
 		n++;
-		room += (size_t)sim.conf->max_accounts_per_worker;
-		if (p->fit_since < since)
-			since = p->fit_since;
+		if (p->fit_since < first)
+			first = p->fit_since;
+		if (p->fit_since > last)
+			last = p->fit_since;
 	}
-	/* Where all are needed, all must have been there. */
-	if (room < server_live_count() || n == 0)
+	if (n * max < live)
 		return NEVER;
-	if ((size_t)sim.conf->max_accounts_per_worker < server_live_count())
-		for (i = 0; i < sim.n_processes; i++)
-			if (sim.processes[i]->fit_since != NEVER &&
-			    sim.processes[i]->fit_since > since)
-				since = sim.processes[i]->fit_since;
-	return since;
+	return max < live ? last : first;
 }
 
 static int64_t
@@ -261,13 +271,19 @@ later(int64_t a, int64_t b)
 static void
 look_for_orphans(void)
 {
-	int64_t fit = somebody_fit_since(), since, bound;
+	int64_t fit = somebody_fit_since(), since, bound, closed;
+	/* Until all are connected again, and have heard of it. */
+	int64_t lease = RECONNECT_MSECS + (sim.conf->lease_ttl +
+	    sim.conf->heartbeat_interval) * 1000;
 	uint32_t i;
 
 	bound = bound_owned(sim.conf);
-	/* What was in a wiped set comes back with a reconcile. */
-	if (watch.data_lost_at != NEVER)
-		fit = fit == NEVER ? NEVER : later(fit, watch.data_lost_at);
+	/* A new era begins with no claims, for as long as a lease lasts. */
+	closed = server_closed_until();
+	fit = later(fit, closed);
+	if (closed > watch.calm_since + lease + GRACE_MSECS)
+		violated("nothing may be claimed for another %lld s",
+		    (long long)(closed - sim.now) / 1000);
 	for (i = 0; i < sim.n_accounts; i++) {
 		struct watched *w = &watch.accounts[i];
 
@@ -424,7 +440,7 @@ must_idle(void *arg, uint64_t tag)
 	    a->state != ACCOUNT_OWNED ||
 	    account_hot_next(a) > machine_mono(p->actor.machine) - 5000)
 		return;
-	if (a->tier != TIER_HOT || (!children_has_idle(p, account) &&
+	if (a->tier != TIER_HOT || (!child_is_in_idle(a->hot) &&
 		a->no_idle == IDLE_ALLOWED))
 		violated("account %u is %s%s 5 s after user.active", account,
 		    tier_name(a->tier), a->hot != NULL ? ", not idling," : "");
@@ -459,6 +475,15 @@ watch_disturbed(const char *what)
 void
 watch_data_lost(void)
 {
+	int64_t left;
+	uint32_t i;
+
+	/* Sessions, too, come back from the dead. */
+	for (i = 0; i < sim.n_users; i++) {
+		left = server_session_left(i);
+		if (sim.users[i].session_end < sim.now + left)
+			sim.users[i].session_end = sim.now + left;
+	}
 	watch.data_lost_at = sim.now;
 	watch.calm_since = sim.now;
 }

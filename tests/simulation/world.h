@@ -161,6 +161,7 @@ void server_snapshot(void);
 void server_load_snapshot(void);
 void server_wipe(void);
 bool server_answers(void);
+bool server_is_up(void); /* perhaps it hangs */
 /* Network between a worker and Redis. */
 void link_cut(struct process *process);
 void link_heal(struct process *process);
@@ -171,9 +172,12 @@ void server_session(uint32_t user, int64_t msecs);
 int64_t server_session_left(uint32_t user);
 void server_set_live(uint32_t account, bool is_live);
 size_t server_live_count(void);
+/* The era's: no claims until then. */
+int64_t server_closed_until(void);
 
 /* --- children (children.c) ------------------------------------------------ */
 
+struct child;
 struct sim_child;
 void children_reset(void);
 /* SIGKILL to all of a dead master (PR_SET_PDEATHSIG), and memory back. */
@@ -184,8 +188,8 @@ void child_freeze(struct sim_child *child, int64_t msecs);
 void child_dies(struct sim_child *child, int wait_status, const char *how);
 void children_freeze_all(struct process *process, bool is_frozen);
 void children_mail(uint32_t account);
-/* Is it idling for this account? */
-bool children_has_idle(const struct process *process, uint32_t account);
+/* In truth, whatever the master has heard. */
+bool child_is_in_idle(const struct child *child);
 
 /* --- the judge (watch.c) --------------------------------------------------- */
 
@@ -212,26 +216,43 @@ int64_t bound_settled(const struct conf *conf);
 
 /* --- one run (simulate.c) -------------------------------------------------- */
 
-/* Rules that can be spoilt; symbol, name, what is spoilt. */
-#define BREAKS(X)                                                            \
-	X(BREAK_NOTHING, "nothing", "all rules hold")                        \
-	X(BREAK_RENEW, "renew", "renewal is a plain EXPIRE or SET")          \
-	X(BREAK_RELEASE, "release", "release deletes whoever's lease it is") \
-	X(BREAK_ANSWER, "answer", "deadline counts from a late answer")      \
-	X(BREAK_MARGIN, "margin", "no margin at the deadline, clocks drift") \
-	X(BREAK_BLIND, "blind", "children do not look at their deadline")    \
-	X(BREAK_MONO, "mono", "deadlines on a clock that stops in suspend")  \
-	X(BREAK_FENCE, "fence", "PostgreSQL takes any epoch")                \
-	X(BREAK_ERA, "era", "a Redis that lost its memory looks the same")   \
-	X(BREAK_LEAK, "leak", "lost leases are not given up")                \
-	X(BREAK_BAND, "band", "no band between claiming and shedding")       \
-	X(BREAK_GREED, "greed", "claims without regard to the share")        \
-	X(BREAK_LAZY, "lazy", "one account in twenty is never claimed")      \
-	X(BREAK_BUDGET, "budget", "the hot budget is not looked at")         \
-	X(BREAK_TIER, "tier", "sessions do not make hot")                    \
-	X(BREAK_DEGRADE, "degrade", "sessions count against the budget")
+/* Rules that can be spoilt; symbol, name, what is spoilt, a word of the judge
+ * that then notices. */
+#define BREAKS(X)                                                           \
+	X(BREAK_NOTHING, "nothing", "all rules hold",                       \
+	    "")                                                             \
+	X(BREAK_RENEW, "renew", "renewal is a plain EXPIRE or SET",         \
+	    "has a valid lease")                                            \
+	X(BREAK_RELEASE, "release", "release deletes whoever's lease it is", \
+	    "has a valid lease")                                            \
+	X(BREAK_ANSWER, "answer", "deadline counts from a late answer",     \
+	    "has a valid lease")                                            \
+	X(BREAK_MARGIN, "margin", "no margin at the deadline, clocks drift", \
+	    "has a valid lease")                                            \
+	X(BREAK_BLIND, "blind", "children do not look at their deadline",   \
+	    "works on after")                                               \
+	X(BREAK_MONO, "mono", "deadlines on a clock that stops in suspend", \
+	    "works on after")                                               \
+	X(BREAK_FENCE, "fence", "PostgreSQL takes any epoch",               \
+	    "PostgreSQL took")                                              \
+	X(BREAK_ERA, "era", "a Redis that lost its memory looks the same",  \
+	    "has a valid lease")                                            \
+	X(BREAK_LEAK, "leak", "lost leases are not given up",               \
+	    "has a valid lease")                                            \
+	X(BREAK_BAND, "band", "no band between claiming and shedding",      \
+	    "moved to")                                                     \
+	X(BREAK_GREED, "greed", "claims without regard to the share",       \
+	    "workers alive")                                                \
+	X(BREAK_LAZY, "lazy", "one account in twenty is never claimed",     \
+	    "has no owner")                                                 \
+	X(BREAK_BUDGET, "budget", "the hot budget is not looked at",        \
+	    "the budget is")                                                \
+	X(BREAK_TIER, "tier", "sessions do not make hot",                   \
+	    "user.active")                                                  \
+	X(BREAK_DEGRADE, "degrade", "sessions count against the budget",    \
+	    "has a session")
 enum broken {
-#define X(symbol, name, what) symbol,
+#define X(symbol, name, what, words) symbol,
 	BREAKS(X)
 #undef X
 	    BREAK_COUNT
