@@ -180,6 +180,12 @@ store_open_finish(struct store **s_p, struct err *err)
 	return 0;
 }
 
+bool
+store_is_open(const struct store *s)
+{
+	return s->is_open;
+}
+
 int
 store_open(struct store **s_r, const char *conninfo, const char *name,
     struct err *err)

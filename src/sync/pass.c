@@ -185,7 +185,7 @@ pass_look(struct session *s, int64_t folder_id, struct look *look,
 		return err_set(err, ERR_GONE, "folder %lld is gone",
 		    (long long)folder_id);
 	for (i = 0; i < REPLANS; i++) {
-		session_db_rest(s);
+		session_db_pause(s);
 		if (look_at(s, folder, look, &stale) == 0) {
 			session_note(s, RISK_NONE, 0, 0, 0);
 			s->totals.folders_polled++;

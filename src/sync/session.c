@@ -136,6 +136,13 @@ session_db(struct session *s, struct err *err)
 }
 
 void
+session_db_pause(struct session *s)
+{
+	if (s->db != NULL && store_is_open(s->db))
+		session_db_rest(s);
+}
+
+void
 session_db_rest(struct session *s)
 {
 	if (s->db == NULL)

@@ -61,6 +61,8 @@ int session_db(struct session *s, struct err *err);
 int session_db_start(struct session *s, struct err *err);
 /* Closed and given back: before waiting for a mail server. */
 void session_db_rest(struct session *s);
+/* The same, but for one that was only begun: it will be needed soon. */
+void session_db_pause(struct session *s);
 
 /* Account, folders and risks anew.  ERR_FENCED when the epoch has moved,
  * ERR_GONE when the account is in none of `states` (1 << enum). */

@@ -169,6 +169,7 @@ sync_watch_wait(struct session *s, int control_fd, int64_t msecs,
     bool *is_changed_r, struct err *err)
 {
 	int64_t limit = remote_idle_limit_msecs(s->remote);
+	struct err not_yet = ERR_INIT;
 	enum remote_wake wake;
 
 	*is_changed_r = false;
@@ -184,5 +185,9 @@ sync_watch_wait(struct session *s, int control_fd, int64_t msecs,
 		return -1;
 	}
 	*is_changed_r = wake == WAKE_CHANGED;
+	/* There will be something to write. */
+	if (*is_changed_r && (remote_caps(s->remote) & REMOTE_IDLE) &&
+	    session_db_start(s, &not_yet) == -1)
+		log_debug(&s->log, "%s", not_yet.text);
 	return 0;
 }
