@@ -44,14 +44,20 @@ BEGIN
 	RETURN true;
 END $$;
 
--- A failed pass; true when the account has gone to `error`.
+-- A failed pass; true when the account has gone to `error`.  Several children
+-- may fail at once, each with what it knew of the account when it began: no
+-- pause is shortened by another, and from the second refusal on the next login
+-- is two minutes away (R-LIFE-6).
 CREATE FUNCTION account_failed(acc uuid, text_ text, is_auth boolean,
     next_try timestamptz, refusals integer) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
 	n integer;
 BEGIN
-	UPDATE accounts SET last_error = text_, next_try_at = next_try,
+	UPDATE accounts SET last_error = text_,
+	    next_try_at = greatest(next_try_at, next_try,
+	        CASE WHEN is_auth AND auth_failures > 0
+	        THEN now() + interval '120 seconds' END),
 	    auth_failures = auth_failures + is_auth::integer
 	WHERE id = acc RETURNING auth_failures INTO n;
 	IF NOT is_auth OR n < refusals THEN

@@ -140,6 +140,7 @@ ask(struct remote *r, const char *command, struct remote_flight *along,
     struct arena *arena, struct remote_folder **folders_r, size_t *n_r,
     struct reply *reply, struct err *err)
 {
+	struct err said = ERR_INIT;
 	struct buf out = BUF_INIT;
 	int tag = command_begin(r, &out), result = 0;
 
@@ -156,8 +157,12 @@ ask(struct remote *r, const char *command, struct remote_flight *along,
 		result = command_reply(r, tag, reply, err);
 	if (result == -1)
 		return -1;
-	if (reply->status == REPLY_OK)
+	if (reply_check(r, reply, "LIST", &said) == 0) {
 		take(r, arena, folders_r, n_r);
+	} else if (said.kind != ERR_SERVER) {
+		*err = said; /* throttled: no other form is tried (L128) */
+		return -1;
+	}
 	return along != NULL ? read_along(r, along, tag + 1, err) : 0;
 }
 

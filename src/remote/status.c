@@ -99,12 +99,11 @@ status_read(struct remote *r, struct remote_status *status_r, size_t n,
 		wire_set_deadline(r->wire, r->command_msecs);
 		if (command_reply(r, first_tag + (int)i, &reply, err) == -1)
 			return -1;
-		if (reply.status == REPLY_OK) {
+		if (reply_check(r, &reply, "STATUS", &said) == 0) {
 			read_status(r, status);
 			continue;
 		}
-		if (reply_check(r, &reply, "STATUS", &said) == -1 &&
-		    said.kind != ERR_SERVER) {
+		if (said.kind != ERR_SERVER) {
 			*err = said;
 			return -1;
 		}
