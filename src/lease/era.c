@@ -6,6 +6,10 @@
  * A restarted server has another run id than the one in the name it brought
  * back; a wiped one has no name.  Where the run id is kept from us (INFO may
  * be forbidden) only the second is noticed.
+ *
+ * Who must be heard is known by id, by all who come from before: a worker that
+ * is cut off has no heartbeat any more and may hold leases all the same, and
+ * one that is new and heard must not stand for it.
  */
 #include "lease/era.h"
 
@@ -25,7 +29,8 @@ struct era {
 	struct log log;
 	char name[NAME_SIZE];	/* of now; "": asking */
 	char before[NAME_SIZE]; /* the last one we knew */
-	size_t workers;		/* when all was well */
+	char **holders;		/* who may hold leases of before */
+	size_t n_holders;
 	bool must_confirm;
 	unsigned serial; /* tells an answer from one to an earlier question */
 	unsigned n_asking;
@@ -36,8 +41,8 @@ struct question {
 	unsigned serial;
 };
 
-/* KEYS: era.  ARGV: run id, random, name we knew, workers we knew, longest
- * lease, time in which all are heard (msecs).  Returns the name. */
+/* KEYS: era, holders.  ARGV: run id, random, name we knew, longest lease, time
+ * in which all are heard (msecs), who may hold leases.  Returns the name. */
 static struct redis_script enter_script = {
 	.name = "era",
 	.source =
@@ -47,20 +52,25 @@ static struct redis_script enter_script = {
 	    "local name = redis.pcall('hget', key, 'name')\n"
 	    "if type(name) ~= 'string' or\n"
 	    "    string.sub(name, 1, #prefix) ~= prefix then\n"
-	    "  local wait = (name or ARGV[3] ~= '') and ARGV[5] or ARGV[6]\n"
+	    "  local wait = (name or ARGV[3] ~= '') and ARGV[4] or ARGV[5]\n"
 	    "  name = prefix .. ARGV[2]\n"
 	    "  redis.call('del', key)\n"
 	    "  redis.call('hset', key, 'name', name)\n"
 	    "  redis.call('hset', key, 'open_at', now + wait)\n"
-	    "  redis.call('hset', key, 'soon', now + ARGV[6])\n"
-	    "  redis.call('hset', key, 'workers', 0)\n"
+	    "  redis.call('hset', key, 'soon', now + ARGV[5])\n"
+	    "  redis.call('hset', key, 'late', now + ARGV[4])\n"
 	    "end\n"
 	    "if ARGV[3] == '' or ARGV[3] == name then return name end\n"
-	    "local era = redis.call('hmget', key, 'open_at', 'workers')\n"
+	    "local era = redis.call('hmget', key, 'open_at', 'late')\n"
 	    "if tonumber(era[1]) > now then\n"
-	    "  redis.call('hset', key, 'open_at', now + ARGV[5])\n"
-	    "  redis.call('hset', key, 'workers',\n"
-	    "    math.max(tonumber(era[2]), tonumber(ARGV[4])))\n"
+	    "  redis.call('hset', key, 'open_at', era[2])\n"
+	    "  for i = 6, #ARGV do\n"
+	    "    redis.call('hsetnx', key, 'w:' .. ARGV[i], 0)\n"
+	    "    if not redis.call('zscore', KEYS[2], ARGV[i]) then\n"
+	    "      redis.call('zadd', KEYS[2],\n"
+	    "        time[1] + math.ceil(ARGV[4] / 1000), ARGV[i])\n"
+	    "    end\n"
+	    "  end\n"
 	    "end\n"
 	    "return name\n",
 };
@@ -69,15 +79,17 @@ static struct redis_script enter_script = {
 static struct redis_script confirm_script = {
 	.name = "era heard",
 	.source =
-	    "local era = redis.call('hmget', KEYS[1], 'name', 'workers',\n"
-	    "  'soon')\n"
-	    "if era[1] ~= ARGV[1] then return 0 end\n"
-	    "redis.call('hset', KEYS[1], 'w:' .. ARGV[2], 1)\n"
-	    "local heard = redis.call('hlen', KEYS[1]) - 4\n"
-	    "if heard >= tonumber(era[2]) then\n"
-	    "  redis.call('hset', KEYS[1], 'open_at', era[3])\n"
+	    "local key = KEYS[1]\n"
+	    "if redis.call('hget', key, 'name') ~= ARGV[1] then return 0 end\n"
+	    "redis.call('hset', key, 'w:' .. ARGV[2], 1)\n"
+	    "local era = redis.call('hgetall', key)\n"
+	    "for i = 1, #era, 2 do\n"
+	    "  if string.sub(era[i], 1, 2) == 'w:' and era[i + 1] == '0' then\n"
+	    "    return 0\n"
+	    "  end\n"
 	    "end\n"
-	    "return heard\n",
+	    "redis.call('hset', key, 'open_at', redis.call('hget', key, 'soon'))\n"
+	    "return 1\n",
 };
 
 const char *
@@ -135,7 +147,7 @@ on_entered(void *arg, const redisReply *reply)
 	if (era->must_confirm) {
 		log_warn(&era->log, "Redis has lost its memory or is another "
 		    "one; nothing is claimed until all %zu workers were "
-		    "heard, at the latest in %d s", era->workers,
+		    "heard, at the latest in %d s", era->n_holders,
 		    (int)era->params.conf->lease_ttl);
 		era->params.on_new(era->params.arg);
 	}
@@ -144,21 +156,33 @@ on_entered(void *arg, const redisReply *reply)
 static void
 enter(struct era *era, const char *run_id)
 {
-	char key[ERA_KEY_SIZE], token[24], workers[24], ttl[24], soon[24];
-	const char *args[7] = { era_key(era->params.redis, key), run_id,
-		token, era->before, workers, ttl, soon };
+	const char *prefix = redis_prefix(era->params.redis);
 	const struct conf *conf = era->params.conf;
+	char key[ERA_KEY_SIZE], holders[ERA_KEY_SIZE];
+	char token[24], ttl[24], soon[24];
+	size_t i, n = 7 + era->n_holders;
+	const char **args = xcalloc(n, sizeof(*args));
 	struct question *question = question_new(era);
 
+	snprintf(holders, sizeof(holders), "%ssync:holders", prefix);
 	snprintf(token, sizeof(token), "%08x", arc4random());
-	snprintf(workers, sizeof(workers), "%zu", era->workers);
 	snprintf(ttl, sizeof(ttl), "%" PRId64, conf->lease_ttl * 1000);
 	/* All who are alive have sent a heartbeat by then. */
 	snprintf(soon, sizeof(soon), "%" PRId64,
 	    conf->heartbeat_interval * 1000);
+	args[0] = era_key(era->params.redis, key);
+	args[1] = holders;
+	args[2] = run_id;
+	args[3] = token;
+	args[4] = era->before;
+	args[5] = ttl;
+	args[6] = soon;
+	for (i = 0; i < era->n_holders; i++)
+		args[7 + i] = era->holders[i];
 	if (redis_eval(era->params.redis, &enter_script, on_entered, question,
-		1, args, 7) == -1)
+		2, args, n) == -1)
 		take_question(question);
+	free(args);
 }
 
 static void
@@ -179,18 +203,37 @@ on_info(void *arg, const redisReply *reply)
 	enter(era, run_id);
 }
 
+static void
+forget_holders(struct era *era)
+{
+	while (era->n_holders > 0)
+		free(era->holders[--era->n_holders]);
+	free(era->holders);
+	era->holders = NULL;
+}
+
+static void
+take_holders(struct era *era, const char *const *holders, size_t n)
+{
+	forget_holders(era);
+	era->holders = xcalloc(n + 1, sizeof(*era->holders));
+	for (; era->n_holders < n; era->n_holders++)
+		era->holders[era->n_holders] = xstrdup(
+		    holders[era->n_holders]);
+}
+
 void
-era_ask(struct era *era, size_t workers)
+era_ask(struct era *era, const char *const *holders, size_t n)
 {
 	struct question *question;
+	bool is_known = era->name[0] != '\0' && !era->must_confirm;
 
 	era->serial++;
-	if (era->name[0] != '\0' && !era->must_confirm) {
+	if (is_known)
 		snprintf(era->before, sizeof(era->before), "%s", era->name);
-		era->workers = workers;
-	} else if (era->workers < workers) {
-		era->workers = workers;
-	}
+	/* Who was there when all was well: after a loss, Redis knows less. */
+	if (is_known || era->n_holders == 0)
+		take_holders(era, holders, n);
 	era->name[0] = '\0';
 	question = question_new(era);
 	if (redis_send(era->params.redis, on_info, question, "INFO server") ==
@@ -245,5 +288,6 @@ era_free(struct era **era_p)
 	if (era == NULL)
 		return;
 	*era_p = NULL;
+	forget_holders(era);
 	free(era);
 }

@@ -13,8 +13,9 @@
  *	sync:era	hash: name	{run id of the server}:{random}
  *			open_at		no claims before (msecs, Redis's clock)
  *			soon		not even when everybody was heard
- *			workers		how many there were before it
- *			w:{worker_id}	one that was heard
+ *			late		the longest lease of before has run out
+ *			w:{worker_id}	one that may hold leases of before:
+ *					1 when it was heard, else 0
  */
 #ifndef LEASE_ERA_H
 #define LEASE_ERA_H
@@ -39,9 +40,9 @@ struct era_params {
 struct era *era_new(const struct era_params *params);
 void era_free(struct era **era);
 
-/* The connection came up, or somebody saw another name than ours.  `workers`:
- * how many were alive when all was well, 0: not known. */
-void era_ask(struct era *era, size_t workers);
+/* The connection came up, or somebody saw another name than ours.  `holders`:
+ * who may hold leases, as far as was known until now; they are copied. */
+void era_ask(struct era *era, const char *const *holders, size_t n);
 /* "" while it is not known: claim nothing. */
 const char *era_name(const struct era *era);
 /* An answer will come.  Without one, and without a name, ask again. */

@@ -21,10 +21,13 @@ struct heartbeat {
 	struct heartbeat_params params;
 	struct event *timer;
 	size_t workers, live;
+	char **holders;
+	size_t n_holders;
 };
 
-/* KEYS: heartbeat, index of workers, sync:live, boot, era.  ARGV: id, JSON,
- * TTL, boot, its TTL, "1" when willing.  Returns workers, live, era. */
+/* KEYS: heartbeat, index of workers, sync:live, boot, era, holders.  ARGV: id,
+ * JSON, TTL, boot, TTL of boot and holder, "1" when willing.  Returns workers,
+ * live, era, holders. */
 static struct redis_script beat_script = {
 	.name = "heartbeat",
 	.source =
@@ -37,10 +40,13 @@ static struct redis_script beat_script = {
 	    "  redis.call('zrem', KEYS[2], ARGV[1])\n"
 	    "end\n"
 	    "redis.call('zremrangebyscore', KEYS[2], '-inf', now)\n"
+	    "redis.call('zadd', KEYS[6], now + ARGV[5], ARGV[1])\n"
+	    "redis.call('zremrangebyscore', KEYS[6], '-inf', now)\n"
 	    "local era = redis.pcall('hget', KEYS[5], 'name')\n"
 	    "return { redis.call('zcard', KEYS[2]),\n"
 	    "  redis.call('scard', KEYS[3]),\n"
-	    "  type(era) == 'string' and era or '' }\n",
+	    "  type(era) == 'string' and era or '',\n"
+	    "  redis.call('zrange', KEYS[6], 0, -1) }\n",
 };
 
 const char *
@@ -67,14 +73,37 @@ heartbeat_boot(void)
 }
 
 static void
+forget_holders(struct heartbeat *hb)
+{
+	while (hb->n_holders > 0)
+		free(hb->holders[--hb->n_holders]);
+	free(hb->holders);
+	hb->holders = NULL;
+}
+
+static void
+take_holders(struct heartbeat *hb, const redisReply *list)
+{
+	size_t i;
+
+	forget_holders(hb);
+	hb->holders = xcalloc(list->elements + 1, sizeof(*hb->holders));
+	for (i = 0; i < list->elements; i++)
+		if (list->element[i]->type == REDIS_REPLY_STRING)
+			hb->holders[hb->n_holders++] =
+			    xstrdup(list->element[i]->str);
+}
+
+static void
 on_beat(void *arg, const redisReply *reply)
 {
 	struct heartbeat *hb = arg;
 
 	if (reply == NULL)
 		return;
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
-	    reply->element[2]->type != REDIS_REPLY_STRING) {
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4 ||
+	    reply->element[2]->type != REDIS_REPLY_STRING ||
+	    reply->element[3]->type != REDIS_REPLY_ARRAY) {
 		log_warn(NULL, "heartbeat: %s", redis_describe(reply));
 		return;
 	}
@@ -82,6 +111,7 @@ on_beat(void *arg, const redisReply *reply)
 		hb->params.on_era(hb->params.arg, reply->element[2]->str);
 	hb->workers = (size_t)reply->element[0]->integer;
 	hb->live = (size_t)reply->element[1]->integer;
+	take_holders(hb, reply->element[3]);
 }
 
 const char *
@@ -109,10 +139,11 @@ heartbeat_send(struct heartbeat *hb)
 	const struct heartbeat_params *p = &hb->params;
 	char one[HEARTBEAT_KEY_SIZE], index[HEARTBEAT_KEY_SIZE];
 	char live[HEARTBEAT_KEY_SIZE], boot[HEARTBEAT_KEY_SIZE];
-	char era[ERA_KEY_SIZE], ttl[24], boot_ttl[24];
-	const char *args[11] = { one, index, live, boot,
-		era_key(p->redis, era), p->worker_id, NULL, ttl,
-		heartbeat_boot(), boot_ttl, "1" };
+	char holders[HEARTBEAT_KEY_SIZE];
+	char era[ERA_KEY_SIZE], ttl[24], lease_ttl[24];
+	const char *args[12] = { one, index, live, boot,
+		era_key(p->redis, era), holders, p->worker_id, NULL, ttl,
+		heartbeat_boot(), lease_ttl, "1" };
 	char *json;
 
 	if (!redis_is_up(p->redis))
@@ -121,13 +152,16 @@ heartbeat_send(struct heartbeat *hb)
 	snprintf(live, sizeof(live), "%ssync:live", redis_prefix(p->redis));
 	heartbeat_boot_key(p->redis, p->worker_id, boot);
 	snprintf(ttl, sizeof(ttl), "%d", (int)p->conf->heartbeat_ttl);
-	snprintf(boot_ttl, sizeof(boot_ttl), "%d",
-	    (int)(p->conf->heartbeat_ttl + p->conf->lease_ttl));
+	snprintf(holders, sizeof(holders), "%s%s:holders",
+	    redis_prefix(p->redis), p->role);
+	/* It may have renewed once more after this. */
+	snprintf(lease_ttl, sizeof(lease_ttl), "%d",
+	    (int)(p->conf->lease_ttl + p->conf->heartbeat_interval));
 	json = p->describe(p->arg);
-	args[6] = json;
+	args[7] = json;
 	if (p->is_willing != NULL && !p->is_willing(p->arg))
-		args[10] = "0";
-	redis_eval(p->redis, &beat_script, on_beat, hb, 5, args, 11);
+		args[11] = "0";
+	redis_eval(p->redis, &beat_script, on_beat, hb, 6, args, 12);
 	free(json);
 }
 
@@ -175,6 +209,7 @@ heartbeat_free(struct heartbeat **hb_p)
 		return;
 	*hb_p = NULL;
 	event_free(hb->timer);
+	forget_holders(hb);
 	free(hb);
 }
 
@@ -188,4 +223,11 @@ size_t
 heartbeat_live(const struct heartbeat *hb)
 {
 	return hb->live;
+}
+
+size_t
+heartbeat_holders(const struct heartbeat *hb, const char *const **ids_r)
+{
+	*ids_r = (const char *const *)hb->holders;
+	return hb->n_holders;
 }

@@ -5,7 +5,8 @@
  *
  * ROLE:workers:{worker_id} is the heartbeat of the contract (R-LEASE-8).  The
  * sorted set ROLE:workers holds the same ids with their expiry, so that
- * counting the living takes no scan over all keys.
+ * counting the living takes no scan over all keys.  ROLE:holders holds them
+ * for as long as one that is not heard of any more may still have a lease.
  */
 #ifndef LEASE_HEARTBEAT_H
 #define LEASE_HEARTBEAT_H
@@ -46,6 +47,9 @@ void heartbeat_end(struct heartbeat *heartbeat);
 /* As of the last answer; workers is at least 1. */
 size_t heartbeat_workers(const struct heartbeat *heartbeat);
 size_t heartbeat_live(const struct heartbeat *heartbeat); /* |sync:live| */
+/* Who may hold leases, this worker included; valid until the next answer. */
+size_t heartbeat_holders(const struct heartbeat *heartbeat,
+    const char *const **ids_r);
 
 /* This boot and process namespace: pids compare only within it. */
 const char *heartbeat_boot(void);

@@ -140,8 +140,10 @@ static void
 on_wrong_era(void *arg)
 {
 	struct keeper *keeper = arg;
+	const char *const *holders;
+	size_t n = heartbeat_holders(keeper->heartbeat, &holders);
 
-	era_ask(keeper->era, heartbeat_workers(keeper->heartbeat));
+	era_ask(keeper->era, holders, n);
 }
 
 static void
@@ -239,7 +241,7 @@ keeper_redis_up(struct keeper *keeper)
 {
 	if (keeper->is_stopped)
 		return;
-	era_ask(keeper->era, heartbeat_workers(keeper->heartbeat));
+	on_wrong_era(keeper); /* perhaps: which is it? */
 	heartbeat_send(keeper->heartbeat);
 	leases_renew(keeper->leases);
 	start_reconcile(keeper);

@@ -526,6 +526,32 @@ do_hmget(struct call *call)
 	return list;
 }
 
+static redisReply *
+do_hsetnx(struct call *call)
+{
+	struct table *hash = members_of(call->argv[1]);
+
+	if (hash != NULL && find(hash, call->argv[2]) != NULL)
+		return integer(call, 0);
+	return do_hset(call);
+}
+
+static redisReply *
+do_hgetall(struct call *call)
+{
+	struct table *hash = members_of(call->argv[1]);
+	redisReply *list = array(call, hash != NULL ? hash->n * 2 : 0);
+	size_t i;
+
+	for (i = 0; hash != NULL && i < hash->n_items; i++) {
+		if (hash->items[i].name == NULL)
+			continue;
+		add(list, string(call, hash->items[i].name));
+		add(list, string(call, hash->items[i].text));
+	}
+	return list;
+}
+
 /* --- commands: sorted sets -------------------------------------------------------- */
 
 static redisReply *
@@ -544,6 +570,16 @@ do_zadd(struct call *call)
 		item->score = strtod(call->argv[i], NULL);
 	}
 	return integer(call, n);
+}
+
+/* Whether there is one is all that is asked for. */
+static redisReply *
+do_zscore(struct call *call)
+{
+	struct table *set = members_of(call->argv[1]);
+
+	return string(call, set != NULL && find(set, call->argv[2]) != NULL ?
+	    "1" : NULL);
 }
 
 /* From "-inf" only. */
@@ -637,6 +673,9 @@ static const struct {
 	{ "srem", 3, do_remove },
 	{ "sismember", 3, do_sismember },
 	{ "hset", 4, do_hset },
+	{ "hsetnx", 4, do_hsetnx },
+	{ "hgetall", 2, do_hgetall },
+	{ "zscore", 3, do_zscore },
 	{ "hlen", 2, do_count },
 	{ "hdel", 3, do_remove },
 	{ "zrem", 3, do_remove },
