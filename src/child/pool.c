@@ -3,7 +3,8 @@
  *
  * Runs in: pool children.  Blocking, a straight line.
  *
- * Nothing is kept from one poll to the next but the process itself.
+ * Nothing is kept from one poll to the next but the process itself and, where
+ * the budget allows it, its session with PostgreSQL.
  */
 #include "child/child.h"
 
@@ -17,7 +18,15 @@
 struct pool {
 	struct runtime rt;
 	struct child_hooks hooks;
+	struct kept_db kept;
 };
+
+/* Half of the sessions stay for those who open one now and then. */
+static bool
+may_keep_sessions(void)
+{
+	return child_conf()->pool_max <= child_conf()->db_conn_cap / 2;
+}
 
 /* Returns when the child is good for another account. */
 static void
@@ -55,6 +64,8 @@ pool_main(const struct child_start *start)
 	memset(&pool, 0, sizeof(pool));
 	runtime_init(&pool.rt, start);
 	child_hooks_init(&pool.hooks, &pool.rt, KIND_POOL);
+	if (may_keep_sessions())
+		pool.hooks.hooks.kept = &pool.kept;
 	limits_start();
 	for (;;) {
 		if (pool.rt.is_stopping)

@@ -195,6 +195,24 @@ store_open(struct store **s_r, const char *conninfo, const char *name,
 	return store_open_finish(s_r, err);
 }
 
+int
+store_rename(struct store *s, const char *name, struct err *err)
+{
+	struct params p;
+
+	if (!s->is_open || s->commit.is_active ||
+	    PQtransactionStatus(s->conn) != PQTRANS_IDLE)
+		return err_set(err, ERR_DATABASE, "the session is not idle");
+	params_init(&p);
+	param_text(&p, name);
+	if (session_run(s,
+		"SELECT set_config('application_name', $1, false)", &p, NULL,
+		err) == -1)
+		return -1;
+	log_init(&s->log, LOG_STORE, "session=%s", name);
+	return 0;
+}
+
 void
 store_close(struct store **s)
 {

@@ -37,6 +37,9 @@ int store_open_start(struct store **s_r, const char *conninfo,
     const char *name, struct err *err);
 int store_open_finish(struct store **s, struct err *err);
 bool store_is_open(const struct store *s);
+/* Another name for an open session between two pieces of work; -1: it is of
+ * no more use. */
+int store_rename(struct store *s, const char *name, struct err *err);
 void store_close(struct store **s);
 #define STORE_NAME_SIZE 64
 const char *store_session_name(char out[STORE_NAME_SIZE],

@@ -19,6 +19,12 @@
 #include "proc/slots.h"
 #include "store/store.h"
 
+/* A PostgreSQL session, with its permit, that the next account goes on with. */
+struct kept_db {
+	struct store *db; /* NULL: none */
+	uint32_t permit;
+};
+
 struct sync_hooks {
 	/* Budgets; the id is for giving back. */
 	int (*want)(void *arg, enum resource resource, const char *host,
@@ -34,6 +40,7 @@ struct sync_hooks {
 	int (*unseal)(void *arg, const struct uuid *account_id,
 	    const void *sealed, size_t len, char *secret_r, size_t size,
 	    struct err *err);
+	struct kept_db *kept; /* NULL: every session is closed after use */
 	void *arg;
 };
 

@@ -122,6 +122,33 @@ def test_pool_polls_find_mail_in_every_folder(herd, dovecot, login):
     h.assert_same(account, dovecot, login)
 
 
+def test_polls_go_on_with_the_session_of_the_last(herd, dovecot, login):
+    """A session costs PostgreSQL tens of milliseconds; one that was ended
+    meanwhile is replaced."""
+    h = herd(poll_warm=3600, poll_cold=3600, pool_max=1)
+    h.start_both()
+    account = h.add_account(dovecot, login)
+    h.wait_live(account)
+    h.wait_owned(account)
+
+    def backend():
+        return h.sql("SELECT pid FROM pg_stat_activity WHERE datname = "
+                     "current_database() AND application_name = "
+                     "'mailherd pool'")
+
+    def poll(subject):
+        with Client(dovecot, login) as client:
+            client.append("Archive", message(subject))
+        h.poll(account)
+        h.assert_same(account, dovecot, login)
+        return wait_for(backend, 30, "the pool child rests")
+
+    first = poll("One")
+    assert poll("Two") == first and len(first) == 1
+    h.sql("SELECT pg_terminate_backend(%s)", (first[0][0],))
+    assert poll("Three") != first
+
+
 def test_refresh_and_poll_on_request(herd, dovecot, login):
     """R-JOB-7: `account refresh` and `poll` do not wait for the interval."""
     h = herd(poll_warm=3600, poll_cold=3600, tier_hot_activity_h=1)
