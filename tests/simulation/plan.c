@@ -352,7 +352,7 @@ redis_returns(void *arg, uint64_t memory)
 		server_load_snapshot();
 	server_back();
 	if (memory != AS_IT_WAS)
-		watch_data_lost();
+		watch_data_lost(memory == EMPTY);
 }
 
 static void
@@ -387,7 +387,7 @@ a_redis_wipe(void)
 	} else if (server_answers()) {
 		tell("Redis is wiped");
 		server_wipe();
-		watch_data_lost();
+		watch_data_lost(true);
 	}
 }
 

@@ -43,6 +43,7 @@ struct list {
 
 static struct {
 	bool is_down, is_frozen, has_snapshot;
+	unsigned run; /* a connection to an earlier one is dead */
 	struct list ghosts; /* sent, and the sender knows nothing of them */
 } server;
 
@@ -90,6 +91,7 @@ struct redis {
 	struct event *retry, *watch;
 	bool is_up, is_connecting;
 	uint64_t incarnation;
+	unsigned run; /* of the server it was made to */
 	unsigned failures;
 	size_t unanswered;
 	int64_t progress_mono;
@@ -146,7 +148,8 @@ arrive(void *arg, uint64_t incarnation)
 	struct redis *redis = arg;
 	struct command *c;
 
-	if (redis->incarnation != incarnation || server.is_down)
+	if (redis->incarnation != incarnation || server.is_down ||
+	    redis->run != server.run)
 		return;
 	if (redis->process->is_cut || server.is_frozen) {
 		redis->held_arrivals++;
@@ -310,6 +313,9 @@ is_greeted(void *arg, uint64_t incarnation)
 		return; /* the watch ends it */
 	redis->is_connecting = false;
 	redis->is_up = true;
+	redis->run = server.run;
+	if (redis->process->first_up == NEVER)
+		redis->process->first_up = sim.now;
 	redis->failures = 0;
 	process_judge_fitness(redis->process);
 	if (redis->params.on_up != NULL)
@@ -454,6 +460,7 @@ server_crash(void)
 
 	server.is_down = true;
 	server.is_frozen = false;
+	server.run++;
 	while ((c = take(&server.ghosts)) != NULL)
 		command_free(c);
 	each_connection(reset_connection);
@@ -522,7 +529,8 @@ link_heal(struct process *process)
 	process->is_cut = false;
 	if (process->actor.is_alive) {
 		/* Closed by the other side meanwhile. */
-		if (server.is_down && redis_is_up(process->redis))
+		if (redis_is_up(process->redis) && (server.is_down ||
+			process->redis->run != server.run))
 			reset_connection(process->redis);
 		else
 			go_on(process->redis);

@@ -36,7 +36,7 @@ struct watched {
 static struct {
 	struct watched *accounts;
 	int64_t calm_since;
-	int64_t data_lost_at;
+	int64_t data_lost_at, wiped_at;
 	uint64_t moves, wins;
 	unsigned *over_budget; /* ticks in a row, by process */
 	size_t cap_over;
@@ -84,13 +84,29 @@ held(const struct process *process, uint32_t account)
 	    machine_boot(process->actor.machine) ? a : NULL;
 }
 
-/* A Redis that lost what it knew proves nothing until all leases of before
- * have run out; then PostgreSQL alone keeps writers apart. */
+/*
+ * What cannot be known: a worker that starts at an empty Redis, with all who
+ * were there before out of reach, takes it for the first start of all and
+ * claims after a heartbeat interval.  Then PostgreSQL alone keeps writers
+ * apart until the leases of before have run out.
+ */
 static bool
-is_excused(void)
+is_first_of_all(const struct process *process)
 {
-	return watch.data_lost_at != NEVER &&
-	    sim.now < watch.data_lost_at + sim.conf->lease_ttl * 1000;
+	int64_t soon = sim.conf->heartbeat_interval * 1000;
+	size_t i;
+
+	if (watch.wiped_at == NEVER || process->first_up < watch.wiped_at ||
+	    sim.now > watch.wiped_at + sim.conf->lease_ttl * 1000)
+		return false;
+	for (i = 0; i < sim.n_processes; i++) {
+		const struct process *p = sim.processes[i];
+
+		if (p->first_up < watch.wiped_at && p->fit_since != NEVER &&
+		    p->fit_since < watch.wiped_at + soon)
+			return false;
+	}
+	return true;
 }
 
 static void
@@ -105,7 +121,8 @@ look_at_holders(struct process *process, uint32_t account)
 		if (other == process || held(other, account) == NULL) {
 			w->holders[i] = NULL;
 			place = i;
-		} else if (held(process, account) != NULL && !is_excused()) {
+		} else if (held(process, account) != NULL &&
+		    !is_first_of_all(process) && !is_first_of_all(other)) {
 			violated("account %u: %s has a valid lease, and so has "
 			    "%s", account, process->m.worker_id,
 			    other->m.worker_id);
@@ -165,7 +182,8 @@ watch_child(struct process *process, uint32_t account, const void *child,
 		} else if (other->process == process) {
 			own++;
 		} else if (is_valid(&mine) && is_valid(other) &&
-		    !is_excused()) {
+		    !is_first_of_all(process) &&
+		    !is_first_of_all(other->process)) {
 			violated("account %u: a child of %s may work, and one "
 			    "of %s, too", account, process->m.worker_id,
 			    other->process->m.worker_id);
@@ -473,7 +491,7 @@ watch_disturbed(const char *what)
 }
 
 void
-watch_data_lost(void)
+watch_data_lost(bool is_all)
 {
 	int64_t left;
 	uint32_t i;
@@ -485,6 +503,8 @@ watch_data_lost(void)
 			sim.users[i].session_end = sim.now + left;
 	}
 	watch.data_lost_at = sim.now;
+	if (is_all)
+		watch.wiped_at = sim.now;
 	watch.calm_since = sim.now;
 }
 
@@ -525,7 +545,7 @@ watch_reset(void)
 	free(watch.accounts);
 	free(watch.over_budget);
 	memset(&watch, 0, sizeof(watch));
-	watch.data_lost_at = NEVER;
+	watch.data_lost_at = watch.wiped_at = NEVER;
 	if (sim.n_accounts == 0)
 		return;
 	watch.accounts = xcalloc(sim.n_accounts, sizeof(*watch.accounts));

@@ -271,7 +271,7 @@ process_start(struct machine *machine)
 	struct process *process = xcalloc(1, sizeof(*process));
 
 	process->serial = (uint32_t)sim.n_processes;
-	process->fit_since = NEVER;
+	process->fit_since = process->first_up = NEVER;
 	process->actor.machine = machine;
 	process->actor.process = process;
 	process->actor.is_alive = true;

@@ -103,8 +103,8 @@ struct process {
 	struct master m;
 	struct redis *redis; /* m.redis; kept while the master ends */
 	int64_t fit_since;   /* runs and reaches Redis and PostgreSQL; NEVER */
+	int64_t first_up;    /* knows Redis since then; NEVER */
 	bool is_cut;	     /* from Redis */
-	int64_t moves_seen;
 	bool is_leaving; /* SIGTERM */
 };
 
@@ -206,7 +206,7 @@ void watch_step(const struct process *process, uint32_t account,
 void watch_child_ends(uint32_t account, const void *child);
 void watch_write(uint32_t account, uint32_t serial, bool is_accepted);
 void watch_disturbed(const char *what);
-void watch_data_lost(void);
+void watch_data_lost(bool is_all);
 void watch_user_active(uint32_t user);
 void watch_end(void);
 
