@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "child/hooks.h"
+#include "store/blob.h"
 
 #include <malloc.h>
 #include <unistd.h>
@@ -20,6 +21,11 @@
 /* A job that was rung for and not taken is rung for again after this long:
  * Redis may have lost it. */
 #define RUNG_SECS 60
+/* Room is worth giving back from a segment that is half dead. */
+#define GC_DEAD_PERCENT 50
+#define GC_MSECS 20000
+/* Daemons may be restarted daily: the first time comes sooner. */
+#define GC_FIRST_SHARE 24
 #define PURGE_LIMIT 1000
 #define PURGE_ROUNDS 10
 /* Merging takes a third of the time at most. */
@@ -30,6 +36,7 @@ struct clerk {
 	struct store *store;
 	struct arena *arena; /* dies with the answer */
 	int64_t purge_mono_msecs; /* the next time */
+	int64_t gc_mono_msecs;
 };
 
 static int
@@ -227,6 +234,35 @@ purge(struct clerk *clerk, struct err *err)
 	return 0;
 }
 
+/* Bytes whose rows are gone, a while at a time (R-LIFE-5). */
+static int
+collect_blobs(struct clerk *clerk, struct err *err)
+{
+	const struct conf *conf = child_conf();
+	int64_t now = clock_mono_msecs(), pause = conf->blob_gc_interval * 1000;
+	struct blob_gc_result r;
+
+	if (clerk->gc_mono_msecs == 0)
+		clerk->gc_mono_msecs = now + pause / GC_FIRST_SHARE;
+	if (now < clerk->gc_mono_msecs)
+		return 0;
+	clerk->gc_mono_msecs = now + pause;
+	if (blob_gc_for(clerk->store, conf->blob_dir, GC_DEAD_PERCENT,
+		BLOB_GC_MIN_AGE_SECS, GC_MSECS, &r, err) == -1)
+		return -1;
+	if (r.has_more)
+		clerk->gc_mono_msecs = now;
+	if (r.bytes_freed > 0)
+		log_info(&clerk->rt.log, "blobs: %llu bytes given back, %u "
+		    "segments and %u files removed",
+		    (unsigned long long)r.bytes_freed, r.segments_removed,
+		    r.files_removed);
+	else
+		log_debug(&clerk->rt.log, "blobs: %u segments seen, nothing "
+		    "to give back", r.segments_seen);
+	return 0;
+}
+
 static int
 do_upkeep(struct clerk *clerk, struct err *err)
 {
@@ -236,7 +272,9 @@ do_upkeep(struct clerk *clerk, struct err *err)
 		child_conf()->search_merge_interval * 1000 / MERGE_SHARE,
 		err) == -1)
 		return -1;
-	return purge(clerk, err);
+	if (purge(clerk, err) == -1)
+		return -1;
+	return collect_blobs(clerk, err);
 }
 
 static int

@@ -227,6 +227,10 @@ const struct option options[] = {
 	    .preset = "60", .group = CONF_ADVANCED, LIVE,
 	    .help = "Pause between removals of deleted accounts and "
 		    "long-expunged messages." },
+	{ NAMED(blob_gc_interval), .type = CONF_SECS, .min = 1,
+	    .max = 2592000, .preset = "86400", .group = CONF_ADVANCED, LIVE,
+	    .help = "Pause between collections of blobs that no row names any "
+		    "more." },
 	{ NAMED(expunged_keep_d), .type = CONF_INT, .min = 0, .max = 3650,
 	    .preset = "30", .group = CONF_ADVANCED, LIVE,
 	    .help = "Days the row of an expunged message is kept." },

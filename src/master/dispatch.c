@@ -17,6 +17,7 @@
 #include "lease/loop.h"
 #include "master/accounts.h"
 #include "master/children.h"
+#include "master/grants.h"
 #include "master/hosts.h"
 #include "master/tiers.h"
 
@@ -32,6 +33,8 @@
 #define LINGER_MSECS 30000
 /* Due polls without a child: one becomes ready, and wakes us, or this. */
 #define NO_CHILD_YET_MSECS 1000
+/* A host that is spared has no room: look again. */
+#define SPARED_MSECS 1000
 /* When no child could be made. */
 #define NO_CHILD_MSECS 30000
 
@@ -289,6 +292,19 @@ fork_pool(struct turn *turn, size_t wanted)
 	}
 }
 
+/* A host that wants fewer of us is not asked for one more (R-CONN-3). */
+static int64_t
+poll_ready(const struct turn *turn, const struct account *account)
+{
+	const struct master *m = turn->m;
+
+	if (host_spared_until(account->server, m->conf, turn->now) != 0 &&
+	    grants_host_in_use(m->grants, account->host) >=
+		host_cap(account->server, m->conf, turn->now))
+		return turn->now + SPARED_MSECS;
+	return host_ready(account->server, m->conf, turn->now);
+}
+
 static void
 place_polls(struct turn *turn)
 {
@@ -300,8 +316,7 @@ place_polls(struct turn *turn)
 	if (turn->n_due > 1)
 		qsort(turn->due, turn->n_due, sizeof(*turn->due), by_time);
 	for (i = 0; i < turn->n_due; i++) {
-		ready = host_ready(turn->due[i].account->server,
-		    turn->m->conf, turn->now);
+		ready = poll_ready(turn, turn->due[i].account);
 		if (ready > turn->now) {
 			look_at(turn, ready);
 		} else if (child == NULL) {

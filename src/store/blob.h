@@ -96,6 +96,7 @@ struct blob_gc_result {
 	unsigned segments_seen, segments_removed, files_removed;
 	uint64_t bytes_moved, bytes_freed;
 	unsigned damaged; /* live records that could not be copied: kept */
+	bool has_more;	  /* the time was up before all were looked at */
 };
 /*
  * Copies the live records out of segments with at least `min_dead_percent`
@@ -107,5 +108,9 @@ struct blob_gc_result {
 #define BLOB_GC_MIN_AGE_SECS 3600
 int blob_gc(struct store *store, const char *dir, unsigned min_dead_percent,
     int64_t min_age_secs, struct blob_gc_result *result_r, struct err *err);
+/* The same for about `msecs`; a segment that was begun is finished. */
+int blob_gc_for(struct store *store, const char *dir,
+    unsigned min_dead_percent, int64_t min_age_secs, int64_t msecs,
+    struct blob_gc_result *result_r, struct err *err);
 
 #endif

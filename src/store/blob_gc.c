@@ -1,7 +1,7 @@
 /*
  * blob_gc.c - gives back the room of blobs that no row names.
  *
- * Runs in: mailherdctl.  Blocks on disk and database.
+ * Runs in: mailherdctl, clerk.  Blocks on disk and database.
  *
  * A segment that is mostly dead is emptied: copies are made durable, rows are
  * pointed at them, and only a segment that no row names is removed.  Killed at
@@ -39,6 +39,7 @@ struct gc {
 	struct blob_writer *writer;
 	int64_t youngest_secs; /* mtime of what may be touched */
 	unsigned min_dead_percent;
+	int64_t deadline_mono_msecs;
 	struct blob_gc_result *result;
 };
 
@@ -233,9 +234,14 @@ look_at_segments(struct gc *gc, struct arena *arena, struct err *err)
 	if (store_segments(gc->store, arena, &uses, &n_uses, err) == -1 ||
 	    blob_segments_list(&gc->dir, &numbers, &n, err) == -1)
 		return -1;
-	for (i = 0; i + 1 < n && result == 0; i++)
+	for (i = 0; i + 1 < n && result == 0; i++) {
+		if (clock_mono_msecs() >= gc->deadline_mono_msecs) {
+			gc->result->has_more = true;
+			break;
+		}
 		result = look_at_segment(gc, numbers[i],
 		    find_use(uses, n_uses, numbers[i]), err);
+	}
 	free(numbers);
 	return result;
 }
@@ -331,8 +337,18 @@ int
 blob_gc(struct store *store, const char *dir, unsigned min_dead_percent,
     int64_t min_age_secs, struct blob_gc_result *result_r, struct err *err)
 {
+	return blob_gc_for(store, dir, min_dead_percent, min_age_secs,
+	    INT32_MAX, result_r, err);
+}
+
+int
+blob_gc_for(struct store *store, const char *dir, unsigned min_dead_percent,
+    int64_t min_age_secs, int64_t msecs, struct blob_gc_result *result_r,
+    struct err *err)
+{
 	struct gc gc = { .store = store, .min_dead_percent = min_dead_percent,
 		.youngest_secs = clock_wall_secs() - min_age_secs,
+		.deadline_mono_msecs = clock_mono_msecs() + msecs,
 		.result = result_r };
 	struct arena *arena;
 	int result;

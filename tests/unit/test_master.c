@@ -297,6 +297,108 @@ START_TEST(account_found_not_live_is_let_go)
 }
 END_TEST
 
+/* R-LIFE-3: nobody tells, and no poll notices. */
+START_TEST(account_that_left_live_unheard_is_found_by_reconcile)
+{
+	struct player *p = player_start("sync", NULL);
+
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	script->is_live[0] = false;
+	WAIT_FOR(player_status(p, "owned") == 0 &&
+	    player_child(p, "hot", NULL) == 0);
+	ck_assert_int_eq(player_status(p, "fenced"), 0);
+	ck_assert_uint_gt(script->lookups, 0);
+}
+END_TEST
+
+/* R-LIFE-6 */
+START_TEST(new_credentials_are_tried_at_once)
+{
+	static const char *const quick[] = { "auth_pause=1", NULL };
+	struct player *p;
+	unsigned before;
+
+	script->pool = ACT_AUTH;
+	script->last_mail_secs = 0; /* cold: no hot child logs in */
+	p = player_start("sync", quick);
+	WAIT_FOR(script->polls >= 2);
+	before = script->polls; /* the next would be 120 s away */
+	script->pool = ACT_WELL;
+	publish_state(0, "live");
+	WAIT_FOR(script->polls > before);
+	WAIT_FOR(player_status(p, "polls") > 0);
+}
+END_TEST
+
+/* What an earlier owner was refused is not forgotten by the next. */
+START_TEST(refusals_are_inherited)
+{
+	struct player *p;
+	json_t *reply;
+	char line[100];
+
+	script->auth_failures = 3;
+	p = player_start("sync", NULL);
+	WAIT_FOR(player_status(p, "hot") == 1 && script->polls > 0);
+	snprintf(line, sizeof(line),
+	    "{\"cmd\":\"explain\",\"account\":\"%s\"}", id_of(0));
+	WAIT_FOR(player_child(p, "hot", "idle") != 0); /* once a poll did well */
+	reply = player_ask(p, line);
+	ck_assert_int_eq(json_integer_value(json_object_get(reply,
+	    "refusals")), 0);
+	json_decref(reply);
+}
+END_TEST
+
+/* Another has it: what we were told of the row is no claim of ours. */
+START_TEST(moved_epoch_is_never_adopted)
+{
+	struct player *p = player_start("sync", NULL);
+	pid_t hot;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	script->epochs[0] += 5;
+	publish_state(0, "live");
+	WAIT_FOR(!is_alive(hot));
+	WAIT_FOR(player_status(p, "fenced") == 1);
+	ck_assert_uint_eq(script->takeovers, 1);
+}
+END_TEST
+
+/* Item 5 */
+START_TEST(silent_idle_is_replaced_and_at_last_given_up)
+{
+	struct player *p = player_start("sync", NULL);
+	pid_t hot;
+
+	WAIT_FOR((hot = player_child(p, "hot", "idle")) != 0);
+	WAIT_FOR(script->peeks > 2);
+	ck_assert_int_eq(player_status(p, "idle_silent"), 0);
+	script->pool = ACT_BEHIND;
+	WAIT_FOR(!is_alive(hot));
+	WAIT_FOR(player_status(p, "idle_silent") == 3);
+	WAIT_FOR(player_status(p, "polled_instead") == 1 &&
+	    player_child(p, "hot", NULL) == 0);
+	ck_assert_int_eq(player_status(p, "hot"), 1);
+}
+END_TEST
+
+/* R-CONN-3 */
+START_TEST(too_many_connections_is_one_at_a_time)
+{
+	static const char *const settings[] = { "backoff_max=2", NULL };
+	struct player *p = player_start("sync", settings);
+
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	script->pool = ACT_LIMIT;
+	WAIT_FOR(player_status(p, "polled_instead") == 1 &&
+	    player_child(p, "hot", NULL) == 0);
+	script->pool = ACT_WELL;
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
+	ck_assert_int_eq(player_status(p, "polled_instead"), 0);
+}
+END_TEST
+
 /* R-TIER-3 */
 START_TEST(active_user_makes_the_account_hot)
 {
@@ -524,6 +626,7 @@ START_TEST(host_cap_leaves_room_for_polls)
 	WAIT_FOR(player_status(p, "hot") == 10);
 	WAIT_FOR(script->hots == 4 && script->polls >= 20);
 	ck_assert_uint_eq(script->hots, 4);
+	ck_assert_int_eq(player_status(p, "polled_instead"), 6);
 }
 END_TEST
 
@@ -831,6 +934,12 @@ main(void)
 	tc = part(suite, "lifecycle");
 	ADD(disabled_account_is_released_and_enabled_one_claimed);
 	ADD(account_found_not_live_is_let_go);
+	ADD(account_that_left_live_unheard_is_found_by_reconcile);
+	ADD(new_credentials_are_tried_at_once);
+	ADD(refusals_are_inherited);
+	ADD(moved_epoch_is_never_adopted);
+	ADD(silent_idle_is_replaced_and_at_last_given_up);
+	ADD(too_many_connections_is_one_at_a_time);
 	ADD(active_user_makes_the_account_hot);
 	ADD(pinned_tier_holds_and_is_inherited);
 	tc = part(suite, "children");

@@ -431,7 +431,42 @@ static const struct {
 	{ "User is authenticated but not connected.", true, ERR_THROTTLED,
 	    900 },
 	{ "Unknown command", true, ERR_SERVER, 0 },
+	{ "[OVERQUOTA] your mailbox is full", false, ERR_SERVER, 0 },
+	{ "[SERVERBUG] sorry", false, ERR_THROTTLED, 60 },
 };
+
+/* R-CONN-3: which of them speak of the number of connections? */
+START_TEST(limits_of_connections_are_known)
+{
+	static const struct {
+		const char *text;
+		bool is_limit;
+	} rows[] = {
+		{ "[ALERT] Too many simultaneous connections. (Failure)",
+		    true },
+		{ "[UNAVAILABLE] Maximum number of connections from user+IP "
+		  "exceeded (mail_max_userip_connections=10)", true },
+		{ "[LIMIT] no", true },
+		{ "Request is throttled. Suggested Backoff Time: 1000 "
+		  "milliseconds", false },
+		{ "Account exceeded command or bandwidth limits.", false },
+		{ "Server Unavailable. 15", false },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct err err = ERR_INIT;
+
+		ck_assert_msg(words_ask_to_wait(rows[i].text, "h", "w", &err),
+		    "%s", rows[i].text);
+		ck_assert_msg(err.is_limit == rows[i].is_limit, "%s",
+		    rows[i].text);
+		ck_assert_int_eq(err.kind, ERR_THROTTLED);
+	}
+	ck_assert(words_slow_down("Success [THROTTLED]"));
+	ck_assert(!words_slow_down("Success"));
+}
+END_TEST
 
 START_TEST(refused_logins_are_told_apart)
 {
@@ -468,6 +503,7 @@ main(void)
 	tcase_add_test(t, bye_and_stray_lines_end_the_session);
 	tcase_add_loop_test(t, names_are_decoded_or_shown_as_they_are, 0,
 	    COUNT(names));
+	tcase_add_test(t, limits_of_connections_are_known);
 	tcase_add_loop_test(t, refused_logins_are_told_apart, 0,
 	    COUNT(logins));
 	suite_add_tcase(suite, t);
