@@ -19,8 +19,8 @@
 #define DUE_LIMIT 200
 #define ORPHAN_LIMIT 100
 /* A job that was rung for and not taken is rung for again after this long:
- * Redis may have lost it. */
-#define RUNG_SECS 60
+ * Redis may have lost it, or the worker that it went to. */
+#define RUNG_SECS 10
 /* Room is worth giving back from a segment that is half dead. */
 #define GC_DEAD_PERCENT 50
 #define GC_MSECS 20000

@@ -20,6 +20,20 @@
 #define RING_MAX 200
 #define AGAIN_MSECS 1000
 
+/* KEYS: the list.  ARGV: ids.  Those that still wait in it are not put there
+ * again, however often a sweep finds them. */
+static struct redis_script ring_script = {
+	.name = "ring",
+	.source =
+	    "for i = 1, #ARGV do\n"
+	    "  local at = redis.pcall('lpos', KEYS[1], ARGV[i])\n"
+	    "  if type(at) ~= 'number' then\n"
+	    "    redis.pcall('lpush', KEYS[1], ARGV[i])\n"
+	    "  end\n"
+	    "end\n"
+	    "return #ARGV\n",
+};
+
 struct bell {
 	struct bell_params params;
 	struct log log;
@@ -115,15 +129,16 @@ bell_ring(struct redis *redis, const char *queue, const struct uuid *ids,
     size_t n)
 {
 	char texts[RING_MAX][UUID_TEXT_SIZE], key[256];
-	const char *argv[RING_MAX + 2] = { "LPUSH", key };
+	const char *args[RING_MAX + 1] = { key };
 	size_t i, done, part;
 
 	snprintf(key, sizeof(key), "%sjobs:%s", redis_prefix(redis), queue);
 	for (done = 0; done < n; done += part) {
 		part = n - done < RING_MAX ? n - done : RING_MAX;
 		for (i = 0; i < part; i++)
-			argv[i + 2] = uuid_format(&ids[done + i], texts[i]);
-		if (redis_send_argv(redis, NULL, NULL, argv, part + 2) == -1)
+			args[i + 1] = uuid_format(&ids[done + i], texts[i]);
+		if (redis_eval(redis, &ring_script, NULL, NULL, 1, args,
+			part + 1) == -1)
 			return -1;
 	}
 	return 0;

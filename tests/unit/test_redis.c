@@ -162,6 +162,9 @@ START_TEST(tcp_password_database_and_prefix)
 	TURN_UNTIL(redis_is_up(redis));
 	ck_assert_int_eq(bell_ring(redis, "bulk", &id, 1), 0);
 	ck_assert_str_eq(say(redis, "LLEN p:jobs:bulk"), "1");
+	/* What waits already is not put there twice. */
+	ck_assert_int_eq(bell_ring(redis, "bulk", &id, 1), 0);
+	ck_assert_str_eq(say(redis, "LLEN p:jobs:bulk"), "1");
 	ck_assert_str_eq(say(redis, "SELECT 0"), "OK");
 	ck_assert_str_eq(say(redis, "DBSIZE"), "0");
 	redis_free(&redis);
