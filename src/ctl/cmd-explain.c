@@ -210,7 +210,7 @@ tell_health(struct story *s)
 		    row[CELL_REFUSALS],
 		    (long long)s->ctl->conf->auth_refusals);
 	if (wait > 0)
-		say(s, "wait", "nothing is asked of the server before in %s",
+		say(s, "wait", "%s, nothing is asked of the server until then",
 		    clock_format_span(span, sizeof(span), wait));
 }
 

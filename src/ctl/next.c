@@ -5,6 +5,8 @@
  */
 #include "ctl/next.h"
 
+#include "base/clock.h"
+
 /* The account's newest job that is not done. */
 static const char *
 describe_job(struct ctl *ctl, const char *id)
@@ -30,6 +32,18 @@ describe_job(struct ctl *ctl, const char *id)
 }
 
 static const char *
+tried_again(struct ctl *ctl, const char *at_secs)
+{
+	int64_t wait = strtoll(at_secs, NULL, 10) - clock_wall_secs();
+	char span[32];
+
+	if (wait <= 0)
+		return "tried again now";
+	return arena_printf(ctl->arena, "tried again in %s",
+	    clock_format_span(span, sizeof(span), wait));
+}
+
+static const char *
 next_when_live(struct ctl *ctl, const struct next_facts *facts,
     const struct lease_view *view)
 {
@@ -42,7 +56,7 @@ next_when_live(struct ctl *ctl, const struct next_facts *facts,
 		    "sync worker with room (mailherdctl workers)",
 		    (long long)(conf->claim_interval + conf->claim_jitter));
 	if (facts->next_try_at != NULL)
-		return "tried again at the time above";
+		return tried_again(ctl, facts->next_try_at);
 	if (view->tier != NULL && strcmp(view->tier, "hot") == 0)
 		return arena_printf(ctl->arena, "new mail is told by the "
 		    "server at once (IDLE); other folders each %lld s",

@@ -173,10 +173,10 @@ tell_budgets(struct story *s)
 	reply_number(s->reply, "hot_accounts", (int64_t)n_hot);
 	reply_number(s->reply, "hot_budget", m->conf->hot_budget_per_worker);
 	say(s, "budget", "%zu connection%s of this account; %zu of %zu to %s, "
-	    "of which %zu may idle; %zu of %lld hot accounts; %zu of %lld "
-	    "PostgreSQL sessions", own, own == 1 ? "" : "s", used, cap,
-	    a->host, policy_idle_share(cap), n_hot,
-	    (long long)m->conf->hot_budget_per_worker,
+	    "of which %zu may idle", own, own == 1 ? "" : "s", used, cap,
+	    a->host, policy_idle_share(cap));
+	say(s, "budget", "%zu of %lld hot accounts; %zu of %lld PostgreSQL "
+	    "sessions", n_hot, (long long)m->conf->hot_budget_per_worker,
 	    grants_in_use(m->grants, RESOURCE_DATABASE),
 	    (long long)m->conf->db_conn_cap);
 }
@@ -242,10 +242,17 @@ tell_health(struct story *s)
 		    "account goes to error", a->refusals,
 		    (long long)s->m->conf->auth_refusals);
 	if (a->not_before_mono > s->now)
-		say(s, "wait", "nothing is asked of the server before %s%s",
-		    in(s, text, a->not_before_mono),
+		say(s, "wait", "%s, nothing is asked of the server until "
+		    "then%s", span(text, secs_to(s, a->not_before_mono)),
 		    a->last_error_kind == ERR_THROTTLED ? ": it wants so" :
 		    "");
+}
+
+static int64_t
+not_before(const struct account *a, int64_t when_mono)
+{
+	return when_mono > a->not_before_mono ? when_mono :
+	    a->not_before_mono;
 }
 
 static void
@@ -258,16 +265,17 @@ tell_polls(struct story *s)
 	    "INBOX and special folders";
 	char near[SPAN_SIZE], far[SPAN_SIZE];
 
-	if (next < a->not_before_mono)
-		next = a->not_before_mono;
+	next = not_before(a, next);
 	reply_number(s->reply, "next_poll_s", secs_to(s, next));
 	if (a->pool != NULL)
 		say(s, "pass", "under way, pid %d: %s", (int)a->pool->pid,
 		    a->pool->activity);
 	if (when->full != 0)
-		say(s, "poll", "all folders %s", in(s, near, when->full));
+		say(s, "poll", "all folders %s", in(s, near, not_before(a,
+		    when->full)));
 	say(s, "poll", "%s %s, other folders %s", what, in(s, near,
-	    when->near), in(s, far, when->far));
+	    not_before(a, when->near)), in(s, far, not_before(a,
+	    when->far)));
 }
 
 /* One sentence: what happens next, and when. */
@@ -275,11 +283,9 @@ static void
 tell_next(struct story *s)
 {
 	const struct account *a = s->account;
-	int64_t next = policy_next(&a->schedule);
+	int64_t next = not_before(a, policy_next(&a->schedule));
 	char when[SPAN_SIZE], text[160];
 
-	if (next < a->not_before_mono)
-		next = a->not_before_mono;
 	if (a->state == ACCOUNT_TAKING)
 		snprintf(text, sizeof(text), "waiting for PostgreSQL to raise "
 		    "the epoch (%zu questions)", clerk_backlog(s->m->clerk));
