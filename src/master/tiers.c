@@ -50,6 +50,9 @@ account_evaluate(struct account *account, struct master *m)
 		return;
 	account->facts.has_session =
 	    account->session_until_mono > clock_mono_msecs();
+	/* Also a session that no event told of: its key did (R-TIER-4). */
+	if (account->facts.has_session)
+		account->facts.last_active_secs = clock_wall_secs();
 	/* Hot by its mail all the same, it now counts against the budget. */
 	if (account->facts.has_session != had_session) {
 		m->accounts->is_budget_stale = true;

@@ -248,6 +248,19 @@ def test_4_user_active(fleet):
     assert cooled <= TIER + 1 + pick(10, 15)
 
 
+def test_4_session_without_its_event(fleet):
+    """The event was lost, or came before the account was ours: the key tells
+    of the session at the next evaluation, and it counts as activity."""
+    f = fleet(2, is_active=False)
+    (user, logins), client = f.users[0], f.redis.client()
+    assert f.mock.status()["idle"] == 0
+    client.set(f"sess:active:{user}", "1", ex=1800)
+    f.wait_idle(1, TIER + 60)
+    client.delete(f"sess:active:{user}")
+    f.wait_idle(0, TIER + 60)
+    assert f.herd.account(f.accounts[logins[0]])["tier"] == "warm"
+
+
 # --- 6 -----------------------------------------------------------------------
 
 def test_6_sigterm_hands_over(fleet):
