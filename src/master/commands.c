@@ -90,7 +90,8 @@ run_status(struct master *m, json_t *request, struct account *account,
 	reply_text(reply, "postgres", m->is_postgres_up ? "up" : "away");
 	if (m->keeper != NULL) {
 		reply_number(reply, "live", (int64_t)keeper_live(m->keeper));
-		reply_number(reply, "workers", (int64_t)keeper_workers(m->keeper));
+		reply_number(reply, "workers",
+		    (int64_t)keeper_workers(m->keeper));
 	}
 	if (m->works != NULL) {
 		reply_number(reply, "jobs_running",

@@ -342,7 +342,8 @@ START_TEST(refusals_are_inherited)
 	WAIT_FOR(player_status(p, "hot") == 1 && script->polls > 0);
 	snprintf(line, sizeof(line),
 	    "{\"cmd\":\"explain\",\"account\":\"%s\"}", id_of(0));
-	WAIT_FOR(player_child(p, "hot", "idle") != 0); /* once a poll did well */
+	/* once a poll did well */
+	WAIT_FOR(player_child(p, "hot", "idle") != 0);
 	reply = player_ask(p, line);
 	ck_assert_int_eq(json_integer_value(json_object_get(reply,
 	    "refusals")), 0);
