@@ -482,6 +482,29 @@ account_renewed(struct accounts *accounts, const struct uuid *id,
 }
 
 void
+accounts_database_back(struct accounts *accounts)
+{
+	int64_t now = clock_mono_msecs();
+	struct account *account;
+	size_t at;
+
+	for (at = 0; (account = idmap_next(&accounts->map, &at, NULL)) !=
+	    NULL;) {
+		int64_t soon = now + 1 + arc4random_uniform(
+		    (uint32_t)accounts->m->conf->claim_interval * 1000);
+
+		if (account->last_error_kind != ERR_DATABASE ||
+		    account->refusals > 0)
+			continue;
+		if (account->not_before_mono > soon)
+			account->not_before_mono = soon;
+		if (account->hot_not_before_mono > soon)
+			account->hot_not_before_mono = soon;
+	}
+	dispatch_soon(accounts->m);
+}
+
+void
 account_poll_now(struct account *account, struct master *m)
 {
 	account->schedule.full = clock_mono_msecs();

@@ -127,6 +127,9 @@ void accounts_listed(struct accounts *accounts, const struct uuid *ids,
     size_t n);
 void accounts_listing_ends(struct accounts *accounts);
 
+/* PostgreSQL is: who waits because of it alone need not wait any longer. */
+void accounts_database_back(struct accounts *accounts);
+
 /* An operator wants a full poll now. */
 void account_poll_now(struct account *account, struct master *m);
 

@@ -92,6 +92,8 @@ on_redis_down(void *arg)
 void
 master_postgres_back(struct master *m)
 {
+	if (m->accounts != NULL && !m->is_stopping)
+		accounts_database_back(m->accounts);
 	if (m->keeper != NULL && !m->is_stopping && redis_is_up(m->redis))
 		keeper_redis_up(m->keeper);
 }

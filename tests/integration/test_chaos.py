@@ -329,6 +329,33 @@ def look_at_log(mock, frozen):
     return faults
 
 
+def test_the_judge_notices():
+    """What look_at_log() must find, and what it must pass over."""
+    def entries(*rows):
+        keys = ("mono_us", "conn", "account", "kind", "text")
+        return [dict(zip(keys, row)) for row in rows]
+
+    class Log:
+        def __init__(self, rows):
+            self.calls = lambda: rows
+
+    two = entries((1e6, 1, "u1", "open", "5001"), (1e6, 1, "u1", "login", ""),
+                  (1e6, 1, "u1", "idle", "INBOX"),
+                  (2e6, 2, "u1", "open", "5002"), (2e6, 2, "u1", "login", ""),
+                  (2e6, 2, "u1", "idle", "INBOX"))
+    frozen = Frozen()
+    assert "idles while" in look_at_log(Log(two), frozen)[0]
+    closed = entries((1.5e6, 1, "u1", "close", "gone"))
+    assert not look_at_log(Log(two[:3] + closed + two[3:]), frozen)
+    frozen.spans.append([{5001}, 1.5, 3.0])
+    assert not look_at_log(Log(two), frozen)
+    frozen.spans[0][0] = {5002}
+    assert look_at_log(Log(two), frozen)
+    many = entries(*((1e6, n, "u2", kind, str(6000 + n))
+                     for n in range(CAP + 1) for kind in ("open", "login")))
+    assert "connections" in look_at_log(Log(many), Frozen())[0]
+
+
 @pytest.fixture
 def own_pg(test_dir):
     with Postgres(test_dir) as pg:

@@ -132,6 +132,8 @@ learn(struct clerk *clerk, bool is_up)
 	if (m->is_postgres_up != is_up) {
 		m->is_postgres_up = is_up;
 		tell("PostgreSQL is %s", is_up ? "back" : "away");
+		if (is_up && !m->is_stopping)
+			accounts_database_back(m->accounts);
 		if (is_up && !m->is_stopping && redis_is_up(m->redis))
 			keeper_redis_up(m->keeper);
 	}
