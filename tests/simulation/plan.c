@@ -585,11 +585,15 @@ static void
 start_workers(void)
 {
 	bool is_together = random_percent(FOR_PLAN, 60);
+	int64_t within = is_together ? 5000 : 2 * MINUTE;
 	unsigned i;
 
+	/* What all workers of a large fleet do at once, each in a process of
+	 * its own, is too much for one. */
+	if (sim.n_machines > 50)
+		within = 5 * MINUTE;
 	for (i = 0; i < sim.n_machines; i++)
-		world_at(random_between(FOR_PLAN, 0,
-		    is_together ? 5000 : 2 * MINUTE), starts,
+		world_at(random_between(FOR_PLAN, 0, within), starts,
 		    &sim.machines[i], 0);
 }
 
