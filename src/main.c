@@ -208,8 +208,10 @@ main(int argc, char **argv, char **envp)
 	if (conf_load(&conf, options.file, options.overrides,
 		options.n_overrides, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
-	if (options.is_test)
+	if (options.is_test) {
+		load_quirks(conf);
 		return EX_OK;
+	}
 	if (options.once != NULL)
 		options.is_foreground = true;
 	open_log(conf, options.is_foreground);

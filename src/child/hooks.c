@@ -18,7 +18,6 @@
 #define WAIT_LONG_MSECS 120000 /* for its turn among writers and parsers */
 
 static const struct conf *the_conf;
-static const struct quirks_table *the_quirks;
 
 void
 child_init(const struct conf *conf, const struct quirks_table *quirks)
@@ -26,7 +25,6 @@ child_init(const struct conf *conf, const struct quirks_table *quirks)
 	struct err err = ERR_INIT;
 
 	the_conf = conf;
-	the_quirks = quirks;
 	mime_init();
 	if (remote_init(conf->ca_file, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
@@ -37,12 +35,6 @@ const struct conf *
 child_conf(void)
 {
 	return the_conf;
-}
-
-const struct quirks_table *
-child_quirks(void)
-{
-	return the_quirks;
 }
 
 static int

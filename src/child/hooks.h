@@ -23,8 +23,7 @@ void child_report_pass(struct runtime *rt, struct session *s,
     const struct uuid *account_id, int64_t epoch, const struct err *failure,
     int64_t started_mono_msecs);
 
-/* The settings and quirks of child_init. */
+/* The settings of child_init. */
 const struct conf *child_conf(void);
-const struct quirks_table *child_quirks(void);
 
 #endif

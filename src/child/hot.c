@@ -131,8 +131,8 @@ hot_main(const struct child_start *start)
 	snprintf(hot.hooks.email, sizeof(hot.hooks.email), "%s",
 	    hot.task.email);
 	limits_start();
-	hot.session = sync_open(child_conf(), child_quirks(),
-	    &hot.hooks.hooks, &hot.task.account_id, hot.task.epoch);
+	hot.session = sync_open(child_conf(), &hot.hooks.hooks,
+	    &hot.task.account_id, hot.task.epoch);
 	catch_up(&hot, sync_watch);
 	for (;;) {
 		obey(&hot);

@@ -19,7 +19,6 @@ perform(struct runtime *rt, struct child_hooks *hooks, const char *worker_id,
 {
 	const struct job_env env = {
 		.conf = child_conf(),
-		.quirks = child_quirks(),
 		.hooks = &hooks->hooks,
 		.worker_id = worker_id,
 		.log = rt->log,

@@ -134,7 +134,6 @@ child_run_once(const struct conf *conf, const char *account)
 {
 	struct job_env env = {
 		.conf = conf,
-		.quirks = child_quirks(),
 		.worker_id = "mailherd -1",
 	};
 	struct sync_hooks hooks = {

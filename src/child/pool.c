@@ -41,7 +41,7 @@ poll_account(struct pool *pool, const struct msg_poll_start *task)
 	runtime_use_slot(&pool->rt, task->slot);
 	snprintf(pool->hooks.email, sizeof(pool->hooks.email), "%s",
 	    task->email);
-	s = sync_open(child_conf(), child_quirks(), &pool->hooks.hooks,
+	s = sync_open(child_conf(), &pool->hooks.hooks,
 	    &task->account_id, task->epoch);
 	rv = sync_pass(s, task->scope, &err);
 	code = rv == 0 ? EXIT_DONE : runtime_exit_code(&pool->rt, &err);

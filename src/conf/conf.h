@@ -30,7 +30,7 @@ struct conf_folder_name { /* folder_names = { "Gesendet=sent", ... } */
 struct conf {
 	char *file; /* where it was read from; "" when there is none */
 
-	/* spec.md section 11; names as there */
+	/* the ordinary ones */
 	int64_t worker_role; /* enum worker_role */
 	int64_t max_accounts_per_worker, lease_ttl, lease_renew;
 	int64_t poll_warm, poll_cold;

@@ -165,7 +165,7 @@ const struct option options[] = {
 	{ NAMED(pool_max), .type = CONF_INT, .min = 1, .max = 10000,
 	    .preset = "8", .group = CONF_ADVANCED, LIVE,
 	    .help = "Pool children at most: polls of a worker at once." },
-	{ NAMED(db_conn_cap), .type = CONF_INT, .min = 2, .max = 1000,
+	{ NAMED(db_conn_cap), .type = CONF_INT, .min = 3, .max = 1000,
 	    .preset = "20", .group = CONF_ADVANCED, LIVE,
 	    .help = "PostgreSQL sessions of a worker." },
 	{ NAMED(child_memory_mb), .type = CONF_INT, .min = 128, .max = 65536,

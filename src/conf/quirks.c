@@ -248,10 +248,10 @@ has_word(const struct words *words, const char *capabilities)
 	return false;
 }
 
-static void
-add_up(struct quirks *sum, const struct quirks *q)
+void
+quirks_add(struct quirks *sum, const struct quirks *q)
 {
-	if (sum->name[0] == '\0')
+	if (sum->name == NULL || sum->name[0] == '\0')
 		sum->name = q->name;
 #define X(field) sum->field |= q->field;
 	SWITCHES(X)
@@ -278,6 +278,6 @@ quirks_match(const struct quirks_table *table, const char *host,
 		    (greeting != NULL && has_phrase(&e->greeting, greeting)) ||
 		    (capabilities != NULL &&
 			has_word(&e->capability, capabilities)))
-			add_up(quirks_r, &e->quirks);
+			quirks_add(quirks_r, &e->quirks);
 	}
 }

@@ -45,5 +45,7 @@ void quirks_free(struct quirks_table **table);
  * the table included. */
 void quirks_match(const struct quirks_table *table, const char *host,
     const char *greeting, const char *capabilities, struct quirks *quirks_r);
+/* Both together: switches of either, the smaller limits. */
+void quirks_add(struct quirks *sum, const struct quirks *more);
 
 #endif

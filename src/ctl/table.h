@@ -40,7 +40,7 @@ enum column_flag {
 };
 
 struct column {
-	const char *key;   /* JSON key, from contract.md */
+	const char *key;   /* JSON key, as in mailherdctl(8) */
 	const char *title; /* heading; NULL: the key in capitals */
 	enum column_type type;
 	unsigned flags;

@@ -115,8 +115,7 @@ bootstrap_account(const struct job_env *env, const struct uuid *account_id,
 		arena_free(&arena);
 		return rv;
 	}
-	s = sync_open(env->conf, env->quirks, env->hooks, account_id,
-	    account->epoch);
+	s = sync_open(env->conf, env->hooks, account_id, account->epoch);
 	rv = sync_bootstrap(s, deadline_mono_msecs, is_complete_r, err);
 	if (rv == -1)
 		record_failure(env, s, err);

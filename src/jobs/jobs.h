@@ -14,7 +14,6 @@
 
 struct job_env {
 	const struct conf *conf;
-	const struct quirks_table *quirks;
 	const struct sync_hooks *hooks;
 	const char *worker_id; /* jobs.locked_by */
 	struct log log;

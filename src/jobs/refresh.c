@@ -49,7 +49,7 @@ pass_once(const struct job_env *env, const struct uuid *account_id,
 		return -1;
 	if (!is_live)
 		return err_set(err, ERR_PERMANENT, "the account is not live");
-	s = sync_open(env->conf, env->quirks, env->hooks, account_id, epoch);
+	s = sync_open(env->conf, env->hooks, account_id, epoch);
 	rv = sync_pass(s, SCOPE_ALL, err);
 	if (rv == -1 && err->kind != ERR_FENCED && sync_record_failure(s, err,
 		&is_condemned, &retry_secs, &ignored) == 0) {

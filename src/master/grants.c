@@ -76,6 +76,14 @@ grants_account_in_use(const struct grants *grants, const struct uuid *account)
 	return (size_t)(uintptr_t)idmap_get(&grants->accounts, account);
 }
 
+/* Sessions that are theirs without asking: a jobs worker has one more, for
+ * what takes its time. */
+static size_t
+clerks(const struct conf *conf)
+{
+	return conf->worker_role == ROLE_JOBS ? 2 : 1;
+}
+
 static bool
 fits(const struct grants *grants, const struct want *want)
 {
@@ -95,8 +103,7 @@ fits(const struct grants *grants, const struct want *want)
 		return grants->used[RESOURCE_PARSE] <
 		    (size_t)conf->parse_concurrency;
 	case RESOURCE_DATABASE:
-		/* One session is the clerk's. */
-		return grants->used[RESOURCE_DATABASE] + 1 <
+		return grants->used[RESOURCE_DATABASE] + clerks(conf) <
 		    (size_t)conf->db_conn_cap;
 	default:
 		return false;
@@ -369,13 +376,13 @@ grants_want(struct grants *grants, uint32_t generation,
 
 static void
 remove_from(struct grants *grants, struct want_list *list,
-    uint32_t generation, const uint32_t *want_id)
+    uint32_t generation, bool (*is_it)(const struct want *, const void *),
+    const void *arg)
 {
 	struct want *want, *next;
 
 	TAILQ_FOREACH_SAFE(want, list, entry, next) {
-		if (want->generation != generation ||
-		    (want_id != NULL && want->msg.want_id != *want_id))
+		if (want->generation != generation || !is_it(want, arg))
 			continue;
 		if (want->is_taken) {
 			put_back(grants, want);
@@ -387,20 +394,52 @@ remove_from(struct grants *grants, struct want_list *list,
 	}
 }
 
+static bool
+has_id(const struct want *want, const void *arg)
+{
+	const uint32_t *want_id = arg;
+
+	return want->msg.want_id == *want_id;
+}
+
 void
 grants_give_back(struct grants *grants, uint32_t generation,
     uint32_t want_id, int64_t now)
 {
-	remove_from(grants, &grants->waiting, generation, &want_id);
-	remove_from(grants, &grants->granted, generation, &want_id);
+	remove_from(grants, &grants->waiting, generation, has_id, &want_id);
+	remove_from(grants, &grants->granted, generation, has_id, &want_id);
 	grants_expire(grants, now);
+}
+
+static bool
+is_any(const struct want *want, const void *arg)
+{
+	(void)want;
+	(void)arg;
+	return true;
 }
 
 void
 grants_drop(struct grants *grants, uint32_t generation, int64_t now)
 {
-	remove_from(grants, &grants->waiting, generation, NULL);
-	remove_from(grants, &grants->granted, generation, NULL);
+	remove_from(grants, &grants->waiting, generation, is_any, NULL);
+	remove_from(grants, &grants->granted, generation, is_any, NULL);
+	grants_expire(grants, now);
+}
+
+static bool
+is_of_account(const struct want *want, const void *arg)
+{
+	(void)arg;
+	return want->msg.resource != RESOURCE_DATABASE;
+}
+
+void
+grants_drop_account(struct grants *grants, uint32_t generation, int64_t now)
+{
+	remove_from(grants, &grants->waiting, generation, is_any, NULL);
+	remove_from(grants, &grants->granted, generation, is_of_account,
+	    NULL);
 	grants_expire(grants, now);
 }
 

@@ -45,6 +45,10 @@ int grants_want(struct grants *grants, uint32_t generation,
     const struct uuid *account, const struct msg_want *want, int64_t now);
 void grants_give_back(struct grants *grants, uint32_t generation,
     uint32_t want_id, int64_t now);
+/* The child has ended its work for an account.  A session with PostgreSQL is
+ * its own: it may go on with it, or give it back. */
+void grants_drop_account(struct grants *grants, uint32_t generation,
+    int64_t now);
 /* The child is gone. */
 void grants_drop(struct grants *grants, uint32_t generation, int64_t now);
 /* Refuses those who waited too long, asks again at the gate; when it is to be

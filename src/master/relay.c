@@ -192,7 +192,7 @@ on_pass_done(struct master *m, struct child *child,
 	if (child->kind != KIND_POOL)
 		return;
 	child->account_id = (struct uuid){ .bytes = { 0 } };
-	grants_drop(m->grants, child->generation, clock_mono_msecs());
+	grants_drop_account(m->grants, child->generation, clock_mono_msecs());
 	if (child->is_old)
 		child_stop(child, "settings changed");
 	else

@@ -2,7 +2,7 @@
  * mend.h - what servers send, made fit for the parser.
  *
  * libetpan loses its place after a line it does not know, and dies of some
- * (libetpan-gmime: PERMANENTFLAGS, NAMESPACE, deep nesting).  So it never sees
+ * (PERMANENTFLAGS, NAMESPACE, deep nesting).  So it never sees
  * a server's line as it came: each is reduced here to what we asked for, in
  * the plainest spelling, and everything else is left out.  Pure; the wire
  * calls it for each line outside literals.

@@ -89,6 +89,8 @@ enum remote_cap {
 	REMOTE_LIST_STATUS = 64,
 };
 unsigned remote_caps(const struct remote *r);
+/* Those of the host and of what the server said of itself; the session's. */
+const struct quirks *remote_quirks(const struct remote *r);
 /* Longest IDLE this server bears, from the quirks; 0: no limit of its own. */
 int64_t remote_idle_limit_msecs(const struct remote *r);
 /* Round trips and bytes so far, for benchmarks and logs. */
@@ -230,7 +232,7 @@ enum remote_wake {
 	WAKE_CONTROL, /* control_fd is readable */
 	WAKE_TIMEOUT,
 };
-/* Own loop (libetpan-gmime.md section 10).  Whatever came before "+" counts.
+/* Own loop: that of libetpan cannot be interrupted.  Whatever came before "+" counts.
  * Trims the heap before it waits.  Restarts nothing: one IDLE. */
 int remote_idle(struct remote *r, int control_fd, int64_t msecs,
     enum remote_wake *wake_r, struct err *err);

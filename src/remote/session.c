@@ -94,20 +94,12 @@ session_note_capabilities(struct remote *r, const char *greeting)
 		{ "IMAP4rev2", REMOTE_IDLE | REMOTE_MOVE | REMOTE_UIDPLUS |
 			REMOTE_SPECIAL_USE | REMOTE_LIST_STATUS },
 	};
-	struct quirks more = { .name = NULL };
+	struct quirks more;
 	size_t i;
 
-	if (quirks_table != NULL)
-		quirks_match(quirks_table, r->host, greeting,
-		    buf_str(&wire_notes(r->wire)->capability), &more);
-	r->quirks.no_qresync |= more.no_qresync;
-	r->quirks.no_condstore |= more.no_condstore;
-	r->quirks.no_idle |= more.no_idle;
-	r->quirks.no_list_extended |= more.no_list_extended;
-	r->quirks.id_before_select |= more.id_before_select;
-	if (more.idle_secs > 0 && (r->quirks.idle_secs == 0 ||
-		more.idle_secs < r->quirks.idle_secs))
-		r->quirks.idle_secs = more.idle_secs;
+	quirks_match(quirks_table, r->host, greeting,
+	    buf_str(&wire_notes(r->wire)->capability), &more);
+	quirks_add(&r->quirks, &more);
 	r->caps = 0;
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (session_has(r, known[i].word))
@@ -375,6 +367,12 @@ unsigned
 remote_caps(const struct remote *r)
 {
 	return r->caps;
+}
+
+const struct quirks *
+remote_quirks(const struct remote *r)
+{
+	return &r->quirks;
 }
 
 int64_t

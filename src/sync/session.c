@@ -26,15 +26,13 @@
 #define MIB ((uint64_t)1024 * 1024)
 
 struct session *
-sync_open(const struct conf *conf, const struct quirks_table *quirks,
-    const struct sync_hooks *hooks, const struct uuid *account_id,
-    int64_t epoch)
+sync_open(const struct conf *conf, const struct sync_hooks *hooks,
+    const struct uuid *account_id, int64_t epoch)
 {
 	struct session *s = xcalloc(1, sizeof(*s));
 	char id[UUID_TEXT_SIZE];
 
 	s->conf = conf;
-	s->quirks_table = quirks;
 	s->hooks = hooks;
 	s->fence.account_id = *account_id;
 	s->fence.epoch = epoch;
@@ -224,8 +222,6 @@ session_load(struct session *s, unsigned states, struct err *err)
 		return err_set(err, ERR_FENCED, "account %s has a new owner "
 		    "(epoch %lld, ours is %lld)", s->account->email,
 		    (long long)s->account->epoch, (long long)s->fence.epoch);
-	quirks_match(s->quirks_table, s->account->imap_host, NULL, NULL,
-	    &s->quirks);
 	return load_folders(s, err);
 }
 

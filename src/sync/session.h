@@ -17,7 +17,6 @@ struct progress {
 
 struct session {
 	const struct conf *conf;
-	const struct quirks_table *quirks_table;
 	const struct sync_hooks *hooks;
 	struct log log;
 	struct fence fence;
@@ -25,7 +24,6 @@ struct session {
 	/* Facts of the account: replaced by session_load. */
 	struct arena *facts;
 	struct account *account;
-	struct quirks quirks;
 	struct folder *folders;
 	size_t n_folders;
 	struct risk *risks;

@@ -14,7 +14,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "conf/quirks.h"
 #include "ipc/messages.h"
 #include "proc/slots.h"
 #include "store/store.h"
@@ -59,9 +58,9 @@ struct sync_totals {
 
 struct session;
 
-/* Copies nothing: conf, quirks and hooks outlive the session. */
+/* Copies nothing: conf and hooks outlive the session. */
 struct session *sync_open(const struct conf *conf,
-    const struct quirks_table *quirks, const struct sync_hooks *hooks,
+    const struct sync_hooks *hooks,
     const struct uuid *account_id, int64_t epoch);
 /* Closes what is open, gives everything back. */
 void sync_close(struct session **s);

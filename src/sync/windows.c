@@ -12,6 +12,7 @@
  */
 #include "sync/windows.h"
 
+#include "conf/quirks.h"
 #include "sync/compare.h"
 
 #define WINDOW_ALL 20000
@@ -184,7 +185,8 @@ drop_out_of_view(struct session *s, uint32_t exists, struct window *w,
 {
 	size_t i, n = 0;
 
-	if (!s->quirks.view_is_limited || exists == 0 || f->n_vanished == 0)
+	if (!remote_quirks(s->remote)->view_is_limited || exists == 0 ||
+	    f->n_vanished == 0)
 		return 0;
 	arena_reset(w->arena);
 	w->places = NULL;

@@ -135,6 +135,23 @@ START_TEST(an_idle_one_that_waits_stops_no_poll)
 }
 END_TEST
 
+START_TEST(a_session_outlives_the_account_it_was_opened_for)
+{
+	struct uuid a;
+	struct msg_want session = { .want_id = 2,
+		.resource = RESOURCE_DATABASE };
+
+	uuid_generate(&a);
+	want(1, RESOURCE_ACCOUNT, "", false, 0, &a, 0);
+	ck_assert_int_eq(grants_want(grants, 1, &a, &session, 0), 0);
+	grants_drop_account(grants, 1, 0);
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_DATABASE), 1);
+	grants_drop(grants, 1, 0);
+	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_DATABASE), 0);
+}
+END_TEST
+
 START_TEST(a_dead_child_leaves_nothing_behind)
 {
 	struct uuid a;
@@ -306,6 +323,7 @@ main(void)
 	tcase_add_test(tc, idle_never_takes_the_last_fifth);
 	tcase_add_test(tc, waiting_is_in_order_and_ends);
 	tcase_add_test(tc, an_idle_one_that_waits_stops_no_poll);
+	tcase_add_test(tc, a_session_outlives_the_account_it_was_opened_for);
 	tcase_add_test(tc, a_dead_child_leaves_nothing_behind);
 	tcase_add_test(tc, one_database_session_is_kept_for_the_clerk);
 	tcase_add_test(tc, nonsense_is_refused);
