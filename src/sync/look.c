@@ -257,7 +257,7 @@ static int
 find_by_comparison(struct session *s, struct look *look, struct findings *f,
     struct err *err)
 {
-	bool is_baseline = modseq_to_keep(s, look) != 0;
+	bool is_baseline = modseq_to_keep(s, look) != 0 || look->is_short;
 	struct err failure = ERR_INIT;
 
 	look->is_quiet = false;
@@ -342,7 +342,8 @@ apply(struct session *s, struct look *look, struct findings *f,
 {
 	choose_fresh(s, look, f);
 	aim(s, look, f);
-	if (f->n_changed == 0 && f->n_vanished == 0 &&
+	/* The time of the comparison is kept with the cursor. */
+	if (!look->is_short && f->n_changed == 0 && f->n_vanished == 0 &&
 	    is_same_cursor(&look->base, &look->folder->cursor))
 		return 0;
 	return commit(s, look->folder, f, &look->base, err);
@@ -399,6 +400,12 @@ look_at(struct session *s, struct folder *folder, struct look *look,
 	plan = plan_folder(folder, &view, caps, clock_wall_secs());
 	look->action = plan.action;
 	look->needs_backfill = plan.needs_backfill;
+	look->is_short = plan.is_short;
+	if (plan.is_short)
+		log_warn(&s->log, "folder_id=%lld: %lld rows for %u messages, "
+		    "and nothing is said to be new: comparing all",
+		    (long long)folder->id, (long long)folder->stored,
+		    folder->cursor.messages);
 	log_debug(&s->log, "folder_id=%lld: %s", (long long)folder->id,
 	    plan_action_name(plan.action));
 	if (plan.distrust != NULL &&

@@ -17,6 +17,7 @@ struct look {
 	struct cursor base;   /* committed by the look */
 	struct cursor target; /* when the fresh ones are stored */
 	bool needs_backfill;
+	bool is_short; /* see struct plan */
 	bool is_quiet; /* no news can have come with the answer to a
 			* command after SELECT: there was none, or nothing
 			* was found and nothing disturbed the comparison */

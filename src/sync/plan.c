@@ -10,6 +10,8 @@
  */
 #include "sync/plan.h"
 
+#define SHORT_SECS 900
+
 const char *
 plan_action_name(enum plan_action action)
 {
@@ -93,6 +95,23 @@ is_unchanged(const struct folder *folder, const struct view *view,
 	    view->highestmodseq == c->highestmodseq;
 }
 
+/*
+ * All is said to be here, nothing is new, and there are fewer rows than
+ * messages: something was missed once, by us or by the server.  Looked into
+ * now and then only, for some servers count what they never show, and what is
+ * in quarantine has no row.
+ */
+static bool
+is_short(const struct folder *folder, const struct view *view,
+    const struct plan *plan, int64_t now_secs)
+{
+	const struct cursor *c = &folder->cursor;
+
+	return !plan->needs_backfill && folder->stored < c->messages &&
+	    view->messages == c->messages && view->uidnext == c->uidnext &&
+	    now_secs - folder->last_poll_secs >= SHORT_SECS;
+}
+
 /* How to find changes in a folder whose UIDs are still good. */
 static struct plan
 plan_delta(const struct folder *folder, const struct view *view,
@@ -136,8 +155,9 @@ plan_folder(const struct folder *folder, const struct view *view,
 		return plan;
 	}
 	if (!view->is_selected) {
+		plan.is_short = is_short(folder, view, &plan, now_secs);
 		if (view->is_known && c->uidvalidity != 0 &&
-		    !plan.needs_backfill &&
+		    !plan.needs_backfill && !plan.is_short &&
 		    is_same_uidvalidity(folder, view) &&
 		    is_unchanged(folder, view, caps))
 			plan.action = PLAN_NOTHING;
@@ -156,5 +176,9 @@ plan_folder(const struct folder *folder, const struct view *view,
 		plan.action = PLAN_REMAP;
 		return plan;
 	}
-	return plan_delta(folder, view, caps, plan);
+	plan = plan_delta(folder, view, caps, plan);
+	plan.is_short = is_short(folder, view, &plan, now_secs);
+	if (plan.is_short)
+		plan.action = PLAN_COMPARE;
+	return plan;
 }

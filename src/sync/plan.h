@@ -42,6 +42,7 @@ struct plan {
 	enum plan_action action;
 	const char *distrust; /* not NULL: record why (R-SYNC-3) */
 	bool needs_backfill;  /* older messages are still to be fetched */
+	bool is_short; /* rows are missing, and nothing says why */
 };
 
 struct plan plan_folder(const struct folder *folder, const struct view *view,

@@ -228,7 +228,10 @@ static bool
 is_news_or_peek(struct session *s, const struct folder *f,
     const struct view *view)
 {
-	if (f->role != ROLE_INBOX || has_retry(s, f))
+	struct plan plan = plan_folder(f, view, remote_caps(s->remote),
+	    clock_wall_secs());
+
+	if (f->role != ROLE_INBOX || has_retry(s, f) || plan.is_short)
 		return is_news(s, f, view);
 	peek(s, f, view);
 	return false;

@@ -315,3 +315,22 @@ def test_a_flag_between_look_and_idle_is_not_missed(herd, dovecot, login):
         wait_for(lambda: h.sql(
             "SELECT 1 FROM messages WHERE account_id = %s AND subject = "
             "'Start 0' AND flagged", (account,)), 15, "the flag arrives")
+
+
+def test_a_row_that_was_missed_is_found_later(herd, dovecot, login):
+    """R-SYNC-8: the cursor says all is here; the rows are counted, too."""
+    h = herd(poll_warm=1, poll_cold=1)
+    h.start_both()
+    with Client(dovecot, login) as client:
+        for n in range(3):
+            client.append("Archive", message(f"Number {n}"))
+    account = h.add_account(dovecot, login)
+    h.wait_live(account)
+    h.assert_same(account, dovecot, login)
+    h.sql("SELECT messages_remove(%s, array_agg(id)) FROM messages "
+          "WHERE account_id = %s AND subject = 'Number 1'",
+          (account, account))
+    h.sql("UPDATE mailbox SET messages = messages - 1, "
+          "last_poll_at = now() - interval '1 hour' "
+          "WHERE account_id = %s AND path = 'Archive'", (account,))
+    h.assert_same(account, dovecot, login)

@@ -57,6 +57,10 @@ read_we(struct scene *sc, const char *line)
 	c->uidnext = (uint32_t)number_after(line, "uidnext");
 	c->highestmodseq = number_after(line, "modseq");
 	c->messages = (uint32_t)number_after(line, "messages");
+	/* Rows: as many, unless told; looked at just now, or "long ago". */
+	sc->folder.stored = has_word(line, "rows") ?
+	    (int64_t)number_after(line, "rows") : c->messages;
+	sc->folder.last_poll_secs = has_word(line, "ago") ? 0 : NOW;
 	c->backfill_below = (uint32_t)number_after(line, "backfill");
 }
 
