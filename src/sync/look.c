@@ -216,8 +216,10 @@ compare_instead(struct session *s, struct look *look, struct findings *f,
 }
 
 /*
- * What has changed since the cursor.  QRESYNC tells with the SELECT; where it
- * announces news and tells none, it may not have been in force: ask.
+ * What has changed since the cursor.  QRESYNC tells with the SELECT, but of
+ * the UIDs we named only, which are those below the cursor (RFC 7162,
+ * 3.2.5.2): new ones are asked for.  Where it announces news and tells none,
+ * it may not have been in force: ask.
  */
 static int
 ask_changes(struct session *s, struct look *look,
@@ -228,6 +230,7 @@ ask_changes(struct session *s, struct look *look,
 	if (look->selected.highestmodseq == known)
 		return 0;
 	if (look->action == PLAN_QRESYNC &&
+	    look->selected.uidnext == look->folder->cursor.uidnext &&
 	    changes->n_changed + changes->n_vanished > 0)
 		return 0;
 	look->is_quiet = false;

@@ -334,3 +334,27 @@ def test_a_row_that_was_missed_is_found_later(herd, dovecot, login):
           "last_poll_at = now() - interval '1 hour' "
           "WHERE account_id = %s AND path = 'Archive'", (account,))
     h.assert_same(account, dovecot, login)
+
+
+def test_new_mail_beside_one_that_came_and_went(herd, dovecot, login):
+    """The cursor counts a message that was gone before it could be fetched;
+    QRESYNC tells of old messages only: the numbers add up, and yet there is
+    a new one."""
+    h = herd(poll_warm=3600, poll_cold=3600)
+    h.start_both()
+    with Client(dovecot, login) as client:
+        for n in range(3):
+            client.append("Archive", message(f"Number {n}"))
+    account = h.add_account(dovecot, login)
+    h.wait_live(account)
+    h.wait_owned(account)
+    h.poll(account)
+    h.assert_same(account, dovecot, login)
+    h.sql("UPDATE mailbox SET server_messages = server_messages + 1 "
+          "WHERE account_id = %s AND path = 'Archive'", (account,))
+    with Client(dovecot, login) as client:
+        client.select("Archive")
+        client.conn.uid("STORE", "1", "+FLAGS", "(\\Flagged)")
+        client.append("Archive", message("New"))
+    h.poll(account)
+    h.assert_same(account, dovecot, login)
