@@ -12,6 +12,8 @@
 EXTRA_PROGRAMS =
 UNIT_LIBS = $(CHECK_LIBS) $(BSD_LIBS) -lpthread -lm
 
+# The longest first: it mostly waits, and with -j the others run meanwhile.
+include $(top_srcdir)/tests/unit/master.mk
 include $(top_srcdir)/tests/unit/base.mk
 include $(top_srcdir)/tests/unit/conf.mk
 include $(top_srcdir)/tests/unit/ipc.mk
@@ -21,5 +23,4 @@ include $(top_srcdir)/tests/unit/store.mk
 include $(top_srcdir)/tests/unit/remote.mk
 include $(top_srcdir)/tests/unit/mime.mk
 include $(top_srcdir)/tests/unit/sync.mk
-include $(top_srcdir)/tests/unit/master.mk
 include $(top_srcdir)/tests/unit/ctl.mk
