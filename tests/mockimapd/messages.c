@@ -23,31 +23,14 @@ by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* First place in the view with a UID not below `uid`. */
-static size_t
-find_in_view(const struct session *s, uint32_t uid)
-{
-	size_t low = 0, high = s->n_view;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->view[middle] < uid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void
 bounds(const struct session *s, struct range range, size_t *from_r,
     size_t *end_r)
 {
 	if (s->is_uid) {
-		*from_r = find_in_view(s, range.from);
+		*from_r = session_find(s, range.from);
 		*end_r = range.to == UINT32_MAX ? s->n_view :
-		    find_in_view(s, range.to + 1);
+		    session_find(s, range.to + 1);
 	} else {
 		*from_r = range.from > 0 ? range.from - 1 : 0;
 		*end_r = range.to;

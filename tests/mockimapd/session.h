@@ -108,6 +108,8 @@ void session_say_vanished(struct session *s, const char *word,
 /* Those gone since that modseq, of the `known` ones (resolved; n 0: all). */
 void session_say_vanished_since(struct session *s, uint64_t modseq,
     const struct set *known);
+/* First place in the view, from 0, with a UID not below `uid`. */
+size_t session_find(const struct session *s, uint32_t uid);
 /* Sequence number of a UID in the view, 0 if it has none. */
 uint32_t session_seq(const struct session *s, uint32_t uid);
 /* The highest modseq of a folder, or the lie told of it; 0: NOMODSEQ. */

@@ -67,8 +67,8 @@ session_unselect(struct session *s)
 	s->n_view = s->cap_view = 0;
 }
 
-uint32_t
-session_seq(const struct session *s, uint32_t uid)
+size_t
+session_find(const struct session *s, uint32_t uid)
 {
 	size_t low = 0, high = s->n_view;
 
@@ -80,7 +80,15 @@ session_seq(const struct session *s, uint32_t uid)
 		else
 			high = middle;
 	}
-	return low < s->n_view && s->view[low] == uid ? (uint32_t)low + 1 : 0;
+	return low;
+}
+
+uint32_t
+session_seq(const struct session *s, uint32_t uid)
+{
+	size_t at = session_find(s, uid);
+
+	return at < s->n_view && s->view[at] == uid ? (uint32_t)at + 1 : 0;
 }
 
 /* Consecutive UIDs as "a:b,c"; `out` gets a comma before all but the first. */
