@@ -275,7 +275,7 @@ const struct option options[] = {
 	    .help = "Deaths of a child at one message or folder before that "
 		    "is quarantined." },
 	{ NAMED(batch_messages), .type = CONF_INT, .min = 1, .max = 1000,
-	    .preset = "200", .group = CONF_ADVANCED, LIVE,
+	    .preset = "400", .group = CONF_ADVANCED, LIVE,
 	    .help = "New messages written in one transaction at most." },
 	{ NAMED(batch_msecs), .type = CONF_INT, .min = 1, .max = 10000,
 	    .preset = "250", .group = CONF_ADVANCED, LIVE,

@@ -36,6 +36,8 @@
 #define LOOK_BACK (4 * POOL)
 /* When all are busy; a stopped writer must not hold up the others for ever. */
 #define PATIENCE_MSECS 5000
+/* The disk may begin with this much, while more of the batch comes. */
+#define WRITE_BEHIND_BYTES (256 * 1024)
 
 struct blob_writer {
 	struct blob_dir dir;
@@ -46,6 +48,7 @@ struct blob_writer {
 	bool is_dirty;
 	uint64_t size;	/* where the next record goes */
 	uint64_t begin; /* where this batch began */
+	uint64_t begun; /* the disk has been told of what is before */
 	int level;	/* of zstd; 0: raw */
 	ZSTD_CCtx *zstd;
 	struct buf packed;
@@ -131,7 +134,7 @@ try_hold(struct blob_writer *w)
 	}
 	w->is_held = true;
 	w->is_dirty = false;
-	w->size = w->begin = (uint64_t)st.st_size;
+	w->size = w->begin = w->begun = (uint64_t)st.st_size;
 	return true;
 }
 
@@ -292,6 +295,17 @@ append(struct blob_writer *w, struct iovec *iov, int n, struct err *err)
 	return -1;
 }
 
+/* Only a hint: flushing waits less for what is on its way already. */
+static void
+write_behind(struct blob_writer *w)
+{
+	if (w->size - w->begun < WRITE_BEHIND_BYTES)
+		return;
+	(void)sync_file_range(w->fd, (off_t)w->begun,
+	    (off_t)(w->size - w->begun), SYNC_FILE_RANGE_WRITE);
+	w->begun = w->size;
+}
+
 /* Replaces *bytes by its compressed form if that pays. */
 static enum blob_codec
 pack(struct blob_writer *w, const void **bytes, size_t *len)
@@ -342,6 +356,7 @@ blob_append(struct blob_writer *w, const struct blob_ref *as,
 	iov[1] = (struct iovec){ (void *)(uintptr_t)stored, ref.stored };
 	if (append(w, iov, 2, err) == -1)
 		return -1;
+	write_behind(w);
 	*ref_r = ref;
 	return 0;
 }

@@ -99,6 +99,14 @@ store_commit_start(struct store *s, const struct fence *fence,
 	return 0;
 }
 
+/* The server holds its answers back until the end of the pipeline, so that the
+ * first of them tells of all. */
+bool
+store_commit_is_done(struct store *s)
+{
+	return !s->commit.is_active || session_has_result(s);
+}
+
 int
 store_commit_wait(struct store *s, struct arena *arena,
     struct commit_result *result_r, struct err *err)

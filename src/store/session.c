@@ -114,6 +114,12 @@ session_result(struct store *s, PGresult **res_r, struct err *err)
 	return 0;
 }
 
+bool
+session_has_result(struct store *s)
+{
+	return PQconsumeInput(s->conn) == 0 || !PQisBusy(s->conn);
+}
+
 int
 session_send(struct store *s, const char *sql, const struct params *p,
     struct err *err)

@@ -50,6 +50,9 @@ int session_send(struct store *s, const char *sql, const struct params *p,
 int session_end(struct store *s, struct err *err);
 /* One result of a pipeline; 0 with *res_r NULL at the end of a command. */
 int session_result(struct store *s, PGresult **res_r, struct err *err);
+/* Whether session_result would return at once: a result is there, or the
+ * session is lost.  Never waits. */
+bool session_has_result(struct store *s);
 /* Collects a whole fenced transaction of `n` statements after the fence;
  * each results[i] (set to NULL before) is to be cleared, also on failure. */
 int session_collect_all(struct store *s, size_t n, PGresult **results,

@@ -315,6 +315,8 @@ size_t batch_bytes(const struct batch *b);
 int store_commit_start(struct store *s, const struct fence *fence,
     struct folder *folder, struct batch *b, const struct cursor *cursor,
     struct err *err);
+/* Whether store_commit_wait would return at once. */
+bool store_commit_is_done(struct store *s);
 /* Waits for it (no-op when none is in flight; result then all zero).  Every
  * other call on the session waits for it first, and drops the result. */
 int store_commit_wait(struct store *s, struct arena *arena,

@@ -6,8 +6,8 @@
  * Windows of sequence numbers from the top down, so that gaps between UIDs
  * cost nothing and memory is bounded; the cursor's backfill_below falls with
  * each window, in the transaction of its last rows.  A window that was begun
- * and not finished is seen again, and what is stored of it is not fetched
- * again.
+ * and not finished is seen again, as the first of the next run, and what is
+ * stored of it is not fetched again.
  *
  * A folder whose UIDs have become void is the same work: its messages are
  * recognised window by window and only the strangers downloaded.
@@ -102,6 +102,7 @@ struct backfill {
 	struct ingest *in;
 	struct backfill_budget *budget;
 	bool recognise;
+	bool is_first; /* window of this run: part of it may be stored */
 	uint32_t below; /* UIDs from here up are done */
 	uint32_t hi;	/* sequence number of the newest that is not */
 };
@@ -178,12 +179,12 @@ do_window(struct backfill *b, struct err *err)
 		b->below = scan.f.fresh[0].uid;
 	if (lo == 1 || b->hi == 0)
 		b->below = 1;
-	/* The last window's commit has had the scan's time to finish. */
-	if (ingest_wait(b->in, err) == -1)
+	/* Otherwise nothing stops the commits of the last window. */
+	if ((b->is_first || b->recognise) &&
+	    (ingest_wait(b->in, err) == -1 || leave_strangers(b->s, b->folder,
+		&scan.f, b->recognise, err) == -1))
 		return -1;
-	if (leave_strangers(b->s, b->folder, &scan.f, b->recognise,
-		err) == -1)
-		return -1;
+	b->is_first = false;
 	b->s->progress.done += (int64_t)(n_shown - scan.f.n_fresh);
 	target = b->folder->cursor;
 	target.backfill_below = b->below;
@@ -249,6 +250,7 @@ backfill_folder(struct session *s, struct folder *folder, uint32_t exists,
 		.s = s,
 		.folder = folder,
 		.budget = budget,
+		.is_first = true,
 	};
 	int rv;
 

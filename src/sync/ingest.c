@@ -5,8 +5,7 @@
  *
  * One batch is always on its way into PostgreSQL while the next arrives and is
  * parsed, so that the mail server, this process and PostgreSQL work at the
- * same time.  Order of a batch: blobs durable, rows and cursor in one
- * transaction, then events.  A message is held in memory up to
+ * same time; see ingest_commit.c.  A message is held in memory up to
  * stream_parse_mb; a larger one goes to its blob file as it arrives and is
  * parsed from there (R-MEM-2).  Of one above max_message_mb only the header is
  * asked for: it has its row, its place and its flags, and no blob.
@@ -46,7 +45,10 @@ ingest_start(struct ingest **in_r, struct session *s, struct folder *folder,
 	}
 	in->content = arena_new("message");
 	in->result = arena_new("commit result");
-	in->batch = batch_new();
+	in->filling = &in->loads[0];
+	in->queued = &in->loads[1];
+	in->filling->batch = batch_new();
+	in->queued->batch = batch_new();
 	*in_r = in;
 	return 0;
 }
@@ -174,11 +176,13 @@ static void
 add_to_batch(struct ingest *in, const struct place *place,
     const struct blob_ref *blob, const struct content *content)
 {
-	batch_add(in->batch, place, in->is_too_large ? NULL : blob, content);
-	if (in->uid_from == 0 || place->uid < in->uid_from)
-		in->uid_from = place->uid;
-	if (place->uid > in->uid_to)
-		in->uid_to = place->uid;
+	struct load *l = in->filling;
+
+	batch_add(l->batch, place, in->is_too_large ? NULL : blob, content);
+	if (l->uid_from == 0 || place->uid < l->uid_from)
+		l->uid_from = place->uid;
+	if (place->uid > l->uid_to)
+		l->uid_to = place->uid;
 	buf_reset(&in->raw);
 	arena_reset(in->content);
 }
@@ -200,14 +204,15 @@ on_done(void *arg, const struct place *place, bool has_body)
 		return 0;
 	}
 	is_alone = is_risky(in, place->uid);
-	if (is_alone && batch_count(in->batch) > 0 &&
+	if (is_alone && batch_count(in->filling->batch) > 0 &&
 	    ingest_commit_now(in, &err) == -1)
 		return fail(in, &err);
 	if (parse_and_keep(in, place->uid, &blob, &content, &err) == -1)
 		return fail(in, &err);
 	add_to_batch(in, place, &blob, &content);
 	note_arrival(in, i);
-	if ((is_alone ? ingest_commit_now(in, &err) :
+	if (ingest_push(in, &err) == -1 ||
+	    (is_alone ? ingest_commit_now(in, &err) :
 		ingest_commit_when_full(in, &err)) == -1)
 		return fail(in, &err);
 	session_note(in->s, RISK_FETCH, in->folder->id, place->uid,
@@ -428,7 +433,7 @@ run(struct ingest *in, struct arena *arena, const struct place *wanted,
 		return -1;
 	if (target == NULL)
 		target = ingest_cursor_now(in, &cursor);
-	if (batch_count(in->batch) == 0 && target == NULL)
+	if (batch_count(in->filling->batch) == 0 && target == NULL)
 		return 0;
 	return ingest_commit(in, target, err);
 }
@@ -467,7 +472,8 @@ ingest_finish(struct ingest **in_p, struct err *err)
 	session_note(in->s, RISK_NONE, 0, 0, 0);
 	drop_message(in);
 	buf_release(&in->raw);
-	batch_free(&in->batch);
+	batch_free(&in->loads[0].batch);
+	batch_free(&in->loads[1].batch);
 	arena_free(&in->result);
 	arena_free(&in->content);
 	in->s->hooks->give_back(in->s->hooks->arg, in->parse_permit);

@@ -3,8 +3,13 @@
  *
  * Runs in: whoever syncs.  Blocks.
  *
- * At most one batch is in flight; the next is started when it has arrived.
- * Order: blobs durable, rows and cursor in one transaction, then events.
+ * Three loads at most: one fills, one is closed and waits, one is in flight.
+ * The closed one is sent as soon as PostgreSQL has answered the last, which is
+ * looked at after each message, so that neither waits for the other while both
+ * have work.  It is never sent early: a transaction that is open while its
+ * rest waits in this process would hold the fence for as long as the mail
+ * server likes.  Order: blobs durable, rows and cursor in one transaction,
+ * then events.
  */
 #include "sync/ingest_private.h"
 
@@ -48,8 +53,9 @@ note_refused(struct ingest *in, struct err *err)
 	return -1;
 }
 
-int
-ingest_wait(struct ingest *in, struct err *err)
+/* The answer to the load in flight. */
+static int
+land(struct ingest *in, struct err *err)
 {
 	struct session *s = in->s;
 	struct commit_result result;
@@ -68,6 +74,61 @@ ingest_wait(struct ingest *in, struct err *err)
 		events_progress(s, in->folder);
 	}
 	return 0;
+}
+
+static void
+empty(struct load *l)
+{
+	batch_reset(l->batch);
+	l->uid_from = l->uid_to = 0;
+	l->has_cursor = false;
+}
+
+static int
+send(struct ingest *in, struct load *l, struct err *err)
+{
+	struct session *s = in->s;
+
+	if (session_db(s, err) == -1 || store_commit_start(s->db, &s->fence,
+		in->folder, l->batch, l->has_cursor ? &l->cursor : NULL,
+		err) == -1)
+		return -1;
+	in->is_in_flight = true;
+	in->flight_from = l->uid_from;
+	in->flight_to = l->uid_to;
+	empty(l);
+	return 0;
+}
+
+/* Waits for the one in flight, then sends the queued one. */
+static int
+advance(struct ingest *in, struct err *err)
+{
+	int rv = land(in, err);
+
+	if (!in->has_queued)
+		return rv;
+	in->has_queued = false;
+	if (rv == 0)
+		rv = send(in, in->queued, err);
+	/* It built upon what was not stored: both are planned again. */
+	if (rv == -1)
+		empty(in->queued);
+	return rv;
+}
+
+int
+ingest_push(struct ingest *in, struct err *err)
+{
+	if (!in->has_queued || !store_commit_is_done(in->s->db))
+		return 0;
+	return session_may_go_on(in->s, err) == -1 ? -1 : advance(in, err);
+}
+
+int
+ingest_wait(struct ingest *in, struct err *err)
+{
+	return advance(in, err) == -1 ? -1 : land(in, err);
 }
 
 /* Where the cursor is when everything added so far is stored. */
@@ -90,25 +151,24 @@ int
 ingest_commit(struct ingest *in, const struct cursor *cursor, struct err *err)
 {
 	struct session *s = in->s;
+	struct load *l = in->filling;
 
 	if (session_may_go_on(s, err) == -1)
 		return -1;
-	if (batch_count(in->batch) > 0) {
+	if (batch_count(l->batch) > 0) {
 		session_note(s, RISK_NONE, 0, 0, 0);
 		if (blob_flush(s->blobs, err) == -1)
 			return -1;
 	}
-	if (ingest_wait(in, err) == -1 || session_db(s, err) == -1)
+	if (in->has_queued && advance(in, err) == -1)
 		return -1;
-	if (store_commit_start(s->db, &s->fence, in->folder, in->batch,
-		cursor, err) == -1)
-		return -1;
-	in->is_in_flight = true;
-	in->flight_from = in->uid_from;
-	in->flight_to = in->uid_to;
-	in->uid_from = in->uid_to = 0;
-	batch_reset(in->batch);
-	return 0;
+	l->has_cursor = cursor != NULL;
+	if (cursor != NULL)
+		l->cursor = *cursor;
+	in->filling = in->queued;
+	in->queued = l;
+	in->has_queued = true;
+	return in->is_in_flight ? ingest_push(in, err) : advance(in, err);
 }
 
 int
@@ -125,10 +185,10 @@ ingest_commit_when_full(struct ingest *in, struct err *err)
 	const struct conf *conf = in->s->conf;
 	int64_t now = clock_mono_msecs();
 
-	if (batch_count(in->batch) == 1)
+	if (batch_count(in->filling->batch) == 1)
 		in->first_added_mono_msecs = now;
-	if (batch_count(in->batch) < (size_t)conf->batch_messages &&
-	    batch_bytes(in->batch) < BATCH_BYTES &&
+	if (batch_count(in->filling->batch) < (size_t)conf->batch_messages &&
+	    batch_bytes(in->filling->batch) < BATCH_BYTES &&
 	    now - in->first_added_mono_msecs < conf->batch_msecs)
 		return 0;
 	return ingest_commit_now(in, err);

@@ -7,6 +7,14 @@
 #include "base/buf.h"
 #include "sync/ingest.h"
 
+/* A batch, and the cursor that is true once it is stored. */
+struct load {
+	struct batch *batch;
+	uint32_t uid_from, uid_to; /* of it; 0 for none */
+	bool has_cursor;
+	struct cursor cursor;
+};
+
 struct ingest {
 	struct session *s;
 	struct folder *folder;
@@ -20,10 +28,11 @@ struct ingest {
 	struct blob_stream *stream;
 	struct arena *content; /* dies with the message */
 
-	/* the batch */
-	struct batch *batch;
-	int64_t first_added_mono_msecs;
-	uint32_t uid_from, uid_to; /* of it */
+	/* See ingest_commit.c. */
+	struct load loads[2];
+	struct load *filling, *queued; /* one each; the latter may be empty */
+	bool has_queued;
+	int64_t first_added_mono_msecs; /* to the one that fills */
 	bool is_in_flight;
 	uint32_t flight_from, flight_to;
 	struct arena *result;
@@ -43,11 +52,14 @@ struct ingest {
 /* Where the cursor is when everything added so far is stored; NULL: stays. */
 const struct cursor *ingest_cursor_now(const struct ingest *in,
     struct cursor *cursor);
-/* Starts the batch's commit, after the one in flight. */
+/* Closes the load that fills and sends it, or queues it behind the one in
+ * flight. */
 int ingest_commit(struct ingest *in, const struct cursor *cursor,
     struct err *err);
 int ingest_commit_now(struct ingest *in, struct err *err);
 int ingest_commit_when_full(struct ingest *in, struct err *err);
+/* Sends the queued load if its time has come; never waits. */
+int ingest_push(struct ingest *in, struct err *err);
 
 void ingest_count_attempt(struct ingest *in, const struct risk *risk,
     const char *how);
