@@ -58,3 +58,30 @@ def test_killer_message_is_quarantined(herd, dovecot, login):
         h.ctl("quarantine", "retry", entry[0]["id"])
         h.assert_same(account, dovecot, login, 60)
         assert not h.ctl("quarantine", "list", account)
+
+
+def test_row_that_postgresql_refuses(herd, dovecot, login):
+    """The batches behind it wait, are planned again, and nothing is lost:
+    the message is there in the end, without what was refused."""
+    with Client(dovecot, login) as client:
+        for n in range(150):
+            client.append("INBOX", message(f"Meal {n}"))
+    h = herd(batch_messages=10)
+    h.sql("""
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            RAISE EXCEPTION 'no such meal' USING ERRCODE = '22023';
+        END $$""")
+    h.sql("CREATE TRIGGER refuse BEFORE INSERT ON message FOR EACH ROW "
+          "WHEN (new.subject = 'Meal 77') EXECUTE FUNCTION refuse()")
+    h.start("jobs")
+    account = h.add_account(dovecot, login)
+    h.wait_live(account, 60)
+    assert h.sql("SELECT count(*), count(DISTINCT uid) FROM messages "
+                 "WHERE account_id = %s AND deleted_at IS NULL",
+                 (account,)) == [(150, 150)]
+    (odd,) = h.sql("SELECT subject, parse_state FROM messages WHERE "
+                   "account_id = %s AND subject IS DISTINCT FROM "
+                   "'Meal ' || (uid - 1)", (account,))
+    assert odd == (None, "unparsed")
+    h.assert_same(account, dovecot, login, 60)
