@@ -266,7 +266,7 @@ const struct option options[] = {
 	    .preset = "600", .group = CONF_ADVANCED, LIVE,
 	    .help = "Longest such pause; not less than backoff_first." },
 	{ NAMED(host_connect_rate), .type = CONF_INT, .min = 1,
-	    .max = 10000, .preset = "25", .group = CONF_ADVANCED, LIVE,
+	    .max = 10000, .preset = "50", .group = CONF_ADVANCED, LIVE,
 	    .help = "Connections a sync worker begins to one host in a "
 		    "second; when many accounts turn hot at once, they come "
 		    "one after the other." },
