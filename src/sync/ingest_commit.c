@@ -85,7 +85,7 @@ empty(struct load *l)
 }
 
 static int
-send(struct ingest *in, struct load *l, struct err *err)
+launch(struct ingest *in, struct load *l, struct err *err)
 {
 	struct session *s = in->s;
 
@@ -110,7 +110,7 @@ advance(struct ingest *in, struct err *err)
 		return rv;
 	in->has_queued = false;
 	if (rv == 0)
-		rv = send(in, in->queued, err);
+		rv = launch(in, in->queued, err);
 	/* It built upon what was not stored: both are planned again. */
 	if (rv == -1)
 		empty(in->queued);
