@@ -16,10 +16,9 @@
 #include <sys/random.h>
 
 static const struct job_kind kinds[] = {
-	{ .name = "sync_bootstrap_account", .queue = QUEUE_BULK,
-	    .run = bootstrap_run, .on_dead = bootstrap_on_dead },
-	{ .name = "refresh_account_job", .queue = QUEUE_INTERACTIVE,
-	    .run = refresh_run,
+	{ .name = "sync_bootstrap_account", .run = bootstrap_run,
+	    .on_dead = bootstrap_on_dead },
+	{ .name = "refresh_account_job", .run = refresh_run,
 	    .pause_first_secs = 10, .pause_max_secs = 300 },
 };
 

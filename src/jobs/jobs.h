@@ -31,7 +31,6 @@ typedef int (*job_function)(struct job_run *run, struct err *err);
 
 struct job_kind {
 	const char *name;
-	enum job_queue queue;
 	job_function run;
 	/* Attempts are used up: what is to be said to the application. */
 	void (*on_dead)(struct job_run *run, const struct err *failure);
