@@ -1,6 +1,12 @@
 # shell.sh - what check, quickstart and the benchmarks share.  Sourced, with
 # $top the source directory (it may hold blanks).  POSIX sh.
 
+# Dovecot lies in /usr/sbin, which a user's PATH does not name on Debian.
+case :$PATH: in
+*:/usr/sbin:*) ;;
+*) PATH=$PATH:/usr/sbin:/sbin ;;
+esac
+
 say() {
 	printf '%s\n' "$*"
 }
@@ -60,27 +66,32 @@ install_missing() {
 		is_installed "$package" || missing="$missing $package"
 	done
 	[ -n "$missing" ] || return 0
-	say "installing:$missing"
+	say "installing, which takes some minutes:$missing"
 	policy=/usr/sbin/policy-rc.d
 	made_policy=
+	apt_out=$(mktemp) || fail "no temporary file"
 	if [ ! -e $policy ]; then
 		made_policy=yes
+		# dash runs the EXIT trap on a signal only if that is trapped.
 		trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
+		trap 'exit 1' HUP INT TERM
 		printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
 		as_root chmod 755 $policy
 	fi
 	# $missing is a list of words.
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq ||
 		say "apt-get update failed; trying with what apt knows"
+	# A fresh machine is often busy with its own upgrades: wait for these.
 	# shellcheck disable=SC2086
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	    --no-install-recommends $missing </dev/null >/tmp/apt.$$ 2>&1
+	    -o DPkg::Lock::Timeout=600 --no-install-recommends $missing \
+	    </dev/null >"$apt_out" 2>&1
 	rc=$?
-	[ $rc = 0 ] || cat /tmp/apt.$$ >&2
-	rm -f /tmp/apt.$$
+	[ $rc = 0 ] || cat "$apt_out" >&2
+	rm -f "$apt_out"
 	if [ -n "$made_policy" ]; then
 		as_root rm -f $policy
-		trap - EXIT
+		trap - EXIT HUP INT TERM
 	fi
 	[ $rc = 0 ] || fail "apt-get could not install:$missing"
 	command -v systemctl >/dev/null 2>&1 || return 0
