@@ -18,6 +18,7 @@
 #include "master/verdict.h"
 
 #include <bsd/string.h>
+#include <bsd/sys/queue.h>
 #include <signal.h>
 
 #define START_MSECS 30000 /* as src/master/children.c */
@@ -219,10 +220,15 @@ is_answered(void *arg, uint64_t outcome)
 }
 
 struct transaction {
+	LIST_ENTRY(transaction) entry;
 	struct sim_child *child;
 	uint32_t generation, account, serial;
 	int64_t epoch;
 };
+
+/* A history may end while some are under way. */
+static LIST_HEAD(, transaction) transactions =
+    LIST_HEAD_INITIALIZER(transactions);
 
 /* It is on its way whatever becomes of the child. */
 static void
@@ -239,6 +245,7 @@ transaction_arrives(void *arg, uint64_t tag)
 	    t->child->actor.generation == t->generation)
 		actor_at(&t->child->actor, sim.now + 2, URGENT_REST,
 		    is_answered, t->child, outcome);
+	LIST_REMOVE(t, entry);
 	free(t);
 }
 
@@ -263,6 +270,7 @@ pass_writes(void *arg, uint64_t tag)
 	t->account = child->account;
 	t->serial = child->all->process->serial;
 	t->epoch = child->epoch;
+	LIST_INSERT_HEAD(&transactions, t, entry);
 	world_at(sim.now + delay, transaction_arrives, t, 0);
 }
 
@@ -629,8 +637,13 @@ child_next(const struct child *child)
 void
 children_reset(void)
 {
+	struct transaction *t;
 	size_t i;
 
+	while ((t = LIST_FIRST(&transactions)) != NULL) {
+		LIST_REMOVE(t, entry);
+		free(t);
+	}
 	for (i = 0; i < slots.n; i++)
 		free(slots.items[i]);
 	free(slots.items);

@@ -24,3 +24,8 @@ include $(top_srcdir)/tests/unit/remote.mk
 include $(top_srcdir)/tests/unit/mime.mk
 include $(top_srcdir)/tests/unit/sync.mk
 include $(top_srcdir)/tests/unit/ctl.mk
+
+# For whoever runs only some of them (scripts/check).
+.PHONY: list-tests
+list-tests:
+	@echo $(TESTS)
