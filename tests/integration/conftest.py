@@ -27,7 +27,7 @@ def pytest_configure(config):
     # `timeout` ends us by SIGTERM: servers are stopped all the same.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: more than about 20 seconds; "
-                            "left out of the sanitizer run and --fast")
+                            "left out by scripts/check --fast")
     config.addinivalue_line("markers", "solo: restarts a server that others "
                             "share within one pytest process")
 
