@@ -9,7 +9,8 @@
  *
  * Who must be heard is known by id, by all who come from before: a worker that
  * is cut off has no heartbeat any more and may hold leases all the same, and
- * one that is new and heard must not stand for it.
+ * one that is new and heard must not stand for it.  Nor does one that has been
+ * cut off for longer than a lease lasts: others came since.
  */
 #include "lease/era.h"
 
@@ -64,6 +65,7 @@ static struct redis_script enter_script = {
 	    "local era = redis.call('hmget', key, 'open_at', 'late')\n"
 	    "if tonumber(era[1]) > now then\n"
 	    "  redis.call('hset', key, 'open_at', era[2])\n"
+	    "  if #ARGV > 5 then redis.call('hset', key, 'known', 1) end\n"
 	    "  for i = 6, #ARGV do\n"
 	    "    redis.call('hsetnx', key, 'w:' .. ARGV[i], 0)\n"
 	    "    if not redis.call('zscore', KEYS[2], ARGV[i]) then\n"
@@ -82,6 +84,7 @@ static struct redis_script confirm_script = {
 	    "local key = KEYS[1]\n"
 	    "if redis.call('hget', key, 'name') ~= ARGV[1] then return 0 end\n"
 	    "redis.call('hset', key, 'w:' .. ARGV[2], 1)\n"
+	    "if not redis.call('hget', key, 'known') then return 0 end\n"
 	    "local era = redis.call('hgetall', key)\n"
 	    "for i = 1, #era, 2 do\n"
 	    "  if string.sub(era[i], 1, 2) == 'w:' and era[i + 1] == '0' then\n"

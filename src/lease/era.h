@@ -14,6 +14,7 @@
  *			open_at		no claims before (msecs, Redis's clock)
  *			soon		not even when everybody was heard
  *			late		the longest lease of before has run out
+ *			known		1: somebody who knew them was here
  *			w:{worker_id}	one that may hold leases of before:
  *					1 when it was heard, else 0
  */

@@ -5,6 +5,7 @@
  */
 #include "lease/heartbeat.h"
 
+#include "base/clock.h"
 #include "base/xmem.h"
 #include "lease/era.h"
 #include "lease/loop.h"
@@ -23,6 +24,7 @@ struct heartbeat {
 	size_t workers, live;
 	char **holders;
 	size_t n_holders;
+	int64_t answered_boot_msecs;
 };
 
 /* KEYS: heartbeat, index of workers, sync:live, boot, era, holders.  ARGV: id,
@@ -112,6 +114,7 @@ on_beat(void *arg, const redisReply *reply)
 	hb->workers = (size_t)reply->element[0]->integer;
 	hb->live = (size_t)reply->element[1]->integer;
 	take_holders(hb, reply->element[3]);
+	hb->answered_boot_msecs = clock_boot_msecs();
 }
 
 const char *
@@ -228,6 +231,8 @@ heartbeat_live(const struct heartbeat *hb)
 size_t
 heartbeat_holders(const struct heartbeat *hb, const char *const **ids_r)
 {
+	int64_t age = clock_boot_msecs() - hb->answered_boot_msecs;
+
 	*ids_r = (const char *const *)hb->holders;
-	return hb->n_holders;
+	return age < hb->params.conf->lease_ttl * 1000 ? hb->n_holders : 0;
 }

@@ -47,7 +47,8 @@ void heartbeat_end(struct heartbeat *heartbeat);
 /* As of the last answer; workers is at least 1. */
 size_t heartbeat_workers(const struct heartbeat *heartbeat);
 size_t heartbeat_live(const struct heartbeat *heartbeat); /* |sync:live| */
-/* Who may hold leases, this worker included; valid until the next answer. */
+/* Who may hold leases, this worker included; valid until the next answer.  None
+ * when that was long ago: who came since may hold all of them. */
 size_t heartbeat_holders(const struct heartbeat *heartbeat,
     const char *const **ids_r);
 
