@@ -39,32 +39,60 @@
 	"end\n"
 
 /*
- * KEYS: era, leases.  ARGV: era, TTL, worker id, "host:", how many are old,
- * room for these, room for the others.  Returns "done", positions won,
- * positions left, and [position, owner] of leases of this host.
+ * KEYS: era, sync:live, sync:orphans, leases.  ARGV: era, TTL, worker id,
+ * "host:", how many are old, room for these, room for the others, name of a
+ * heartbeat without its id, "1" when the ids are from sync:orphans.  Returns
+ * "done", positions won, positions left, and [position, owner] of leases of
+ * this host.
+ *
+ * An orphan is free, or will soon be: nobody hears of its owner any more.  Who
+ * comes from sync:orphans and is none leaves it.
  */
 static struct redis_script claim_script = {
 	.name = "claim",
 	.source = IN_ERA
 	    "local won, left, near = {}, {}, {}\n"
+	    "local orphans, others, is_alive = {}, {}, {}\n"
 	    "local n_old, room = tonumber(ARGV[5]), tonumber(ARGV[6])\n"
-	    "local owners = redis.call('mget', unpack(KEYS, 2))\n"
+	    "local owners = redis.call('mget', unpack(KEYS, 4))\n"
 	    "for i, owner in ipairs(owners) do\n"
+	    "  local key, is_orphan = KEYS[i + 3], false\n"
+	    "  local id = string.sub(key, -36)\n"
 	    "  if i == n_old + 1 then room = tonumber(ARGV[7]) end\n"
-	    "  if not owner then\n"
-	    "    if #won < room and redis.call('set', KEYS[i + 1], ARGV[3],\n"
+	    "  if ARGV[9] == '1' and\n"
+	    "      redis.pcall('sismember', KEYS[2], id) ~= 1 then\n"
+	    "    owner = '' -- it is not live any more\n"
+	    "  elseif not owner then\n"
+	    "    if #won < room and redis.call('set', key, ARGV[3],\n"
 	    "        'NX', 'EX', ARGV[2]) then\n"
 	    "      won[#won + 1] = i\n"
 	    "    else\n"
 	    "      left[#left + 1] = i\n"
+	    "      is_orphan = true\n"
 	    "    end\n"
 	    "  elseif owner == ARGV[3] then\n"
-	    "    redis.call('expire', KEYS[i + 1], ARGV[2])\n"
+	    "    redis.call('expire', key, ARGV[2])\n"
 	    "    won[#won + 1] = i\n"
-	    "  elseif string.sub(owner, 1, #ARGV[4]) == ARGV[4] then\n"
-	    "    near[#near + 1] = i\n"
-	    "    near[#near + 1] = owner\n"
+	    "  else\n"
+	    "    if string.sub(owner, 1, #ARGV[4]) == ARGV[4] then\n"
+	    "      near[#near + 1] = i\n"
+	    "      near[#near + 1] = owner\n"
+	    "    end\n"
+	    "    if is_alive[owner] == nil then\n"
+	    "      is_alive[owner] = redis.call('exists',\n"
+	    "        ARGV[8] .. owner) == 1\n"
+	    "    end\n"
+	    "    is_orphan = not is_alive[owner]\n"
 	    "  end\n"
+	    "  local list = is_orphan and orphans or others\n"
+	    "  list[#list + 1] = id\n"
+	    "end\n"
+	    "if ARGV[9] == '1' then\n"
+	    "  if #others > 0 then\n"
+	    "    redis.call('srem', KEYS[3], unpack(others))\n"
+	    "  end\n"
+	    "elseif #orphans > 0 then\n"
+	    "  redis.pcall('sadd', KEYS[3], unpack(orphans))\n"
 	    "end\n"
 	    "return { 'done', won, left, near }\n",
 };
@@ -115,6 +143,14 @@ is_dead(const char *owner)
 	if (*end != ':' || pid <= 0 || strlen(owner) >= WORKER_SIZE)
 		return false;
 	return process_is_gone(pid);
+}
+
+bool
+claim_is_dead_neighbour(const char *worker_id, const char *other)
+{
+	return strcmp(other, worker_id) != 0 &&
+	    strncmp(other, worker_id, host_len(worker_id)) == 0 &&
+	    is_dead(other);
 }
 
 /* --- a page ------------------------------------------------------------- */
@@ -205,8 +241,10 @@ claim_send(const struct claim_params *params, const struct claim *claim,
     void (*on_answer)(void *, const struct claim_answer *), void *arg)
 {
 	static char keys[CLAIM_MAX][LEASE_KEY_SIZE];
-	const char *args[CLAIM_MAX + 8], **argv;
-	char era[ERA_KEY_SIZE], ttl[24], host[WORKER_SIZE];
+	const char *prefix = redis_prefix(params->redis);
+	const char *args[CLAIM_MAX + 12], **argv;
+	char era[ERA_KEY_SIZE], live[LEASE_KEY_SIZE], orphans[LEASE_KEY_SIZE];
+	char ttl[24], host[WORKER_SIZE], heartbeat[LEASE_KEY_SIZE];
 	char numbers[3][24];
 	struct question *q = xcalloc(1, sizeof(*q));
 	size_t i;
@@ -214,27 +252,34 @@ claim_send(const struct claim_params *params, const struct claim *claim,
 	q->claim = *claim;
 	q->on_answer = on_answer;
 	q->arg = arg;
-	args[0] = era_key(params->redis, era);
-	for (i = 0; i < claim->n; i++)
-		args[i + 1] = lease_key(params->redis, &claim->ids[i],
-		    keys[i]);
+	snprintf(live, sizeof(live), "%ssync:live", prefix);
+	snprintf(orphans, sizeof(orphans), "%s" ORPHANS, prefix);
+	snprintf(heartbeat, sizeof(heartbeat), "%ssync:workers:", prefix);
 	snprintf(ttl, sizeof(ttl), "%" PRId64, params->conf->lease_ttl);
 	snprintf(host, sizeof(host), "%.*s", (int)host_len(params->worker_id),
 	    params->worker_id);
 	snprintf(numbers[0], sizeof(numbers[0]), "%zu", claim->n_old);
 	snprintf(numbers[1], sizeof(numbers[1]), "%zu", claim->room_old);
 	snprintf(numbers[2], sizeof(numbers[2]), "%zu", claim->room);
-	argv = args + claim->n + 1;
+	args[0] = era_key(params->redis, era);
+	args[1] = live;
+	args[2] = orphans;
+	for (i = 0; i < claim->n; i++)
+		args[i + 3] = lease_key(params->redis, &claim->ids[i],
+		    keys[i]);
+	argv = args + claim->n + 3;
 	argv[0] = era_name(params->era);
 	argv[1] = ttl;
 	argv[2] = params->worker_id;
 	argv[3] = host;
 	for (i = 0; i < 3; i++)
 		argv[4 + i] = numbers[i];
+	argv[7] = heartbeat;
+	argv[8] = claim->is_from_orphans ? "1" : "0";
 	q->deadline_boot_msecs = lease_deadline(params->conf,
 	    clock_boot_msecs());
 	if (redis_eval(params->redis, &claim_script, on_reply, q,
-		claim->n + 1, args, claim->n + 8) == -1)
+		claim->n + 3, args, claim->n + 12) == -1)
 		on_reply(q, NULL);
 }
 

@@ -32,6 +32,9 @@ struct claim {
 	/* The first n_old have been left over for long: room_old of them may
 	 * be taken, and `room` of the others. */
 	size_t n_old, room_old, room;
+	/* They were found in sync:orphans: who is none leaves it.  Otherwise
+	 * who is one is put there. */
+	bool is_from_orphans;
 };
 
 enum claim_end {
@@ -63,5 +66,8 @@ void claim_send(const struct claim_params *params, const struct claim *claim,
 void claim_inherit(const struct claim_params *params, const struct uuid *id,
     const char *owner, void (*on_answer)(void *arg, const struct uuid *id,
 	bool is_won, int64_t deadline_boot_msecs), void *arg);
+
+/* A master of this host that is no more. */
+bool claim_is_dead_neighbour(const char *worker_id, const char *other);
 
 #endif

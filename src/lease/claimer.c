@@ -3,10 +3,18 @@
  *
  * Runs in: master.  Never blocks.
  *
- * A round walks sync:live page by page; each page is one question to Redis
+ * A round walks a set page by page; each page is one question to Redis
  * (lease/claim.h) that takes what is free, up to our share (lease/share.h).
  * One question is under way at a time, so the room left is always exact, and
  * however long the set is, a turn of the loop handles one page of it.
+ *
+ * First comes sync:orphans, which is short or empty.  Then sync:live, all
+ * accounts there are, but only when it is our turn: it would cost Redis too
+ * much if each worker looked at every account each time.  In each claim
+ * interval one of the fleet does (sync:turn), takes its share, and puts the
+ * rest into sync:orphans, also what a dead worker still has a lease of.  So the
+ * others find it there before, or at the latest an interval after it is free.
+ * Who gives accounts up puts them there himself.
  *
  * What nobody takes round after round is remembered id by id: those may be
  * taken beyond the share.  Accounts that have just become live need not wait
@@ -43,14 +51,18 @@ struct claimer {
 
 	struct idmap avoid; /* until when (mono msecs) */
 	struct idmap left;  /* what nobody took: round << 8 | rounds in a row */
-	uint32_t round;	    /* whole ones */
+	uint32_t round;	    /* not those of tries only */
 	size_t n_left;	    /* in this one */
 	size_t n_asking, n_inheriting; /* questions under way */
 
+	/* Something happened after which accounts may be ours to take, or ours
+	 * by name already: look at all, whoever's turn it is. */
+	bool must_look;
+
 	/* the round under way */
 	bool is_running;
-	bool is_whole;	   /* over the set, not only what was tried */
-	bool is_last_page; /* of the set */
+	enum source { FROM_TRIES, FROM_ORPHANS, FROM_LIVE } source;
+	bool is_last_page; /* of the source */
 	uint64_t cursor;
 	struct uuid *ids; /* to be asked about */
 	size_t n_ids, cap_ids;
@@ -125,11 +137,14 @@ note_left(struct claimer *claimer, const struct uuid *id)
 static void
 won(struct claimer *claimer, const struct uuid *id, int64_t deadline)
 {
-	/* An answer that comes after the deadline gives nothing: the next
-	 * round finds a lease with our name and has it anew. */
-	if (leases_has(claimer->params.leases, id) ||
-	    deadline <= clock_boot_msecs())
+	if (leases_has(claimer->params.leases, id))
 		return;
+	/* An answer that comes after the deadline gives nothing: the next
+	 * look finds a lease with our name and has it anew. */
+	if (deadline <= clock_boot_msecs()) {
+		claimer->must_look = true;
+		return;
+	}
 	leases_hold(claimer->params.leases, id, deadline);
 	if (claimer->params.may_claim(claimer->params.arg))
 		claimer->params.on_won(claimer->params.arg, id, deadline);
@@ -192,13 +207,16 @@ static void
 end_round(struct claimer *claimer)
 {
 	claimer->is_running = false;
-	if (claimer->is_whole && claimer->left.n > 2 * claimer->n_left)
+	if (claimer->source != FROM_TRIES &&
+	    claimer->left.n > 2 * claimer->n_left)
 		clean_left(claimer);
 }
 
 void
 claimer_forget_round(struct claimer *claimer)
 {
+	if (claimer->is_running && claimer->source == FROM_LIVE)
+		claimer->must_look = true; /* it was not seen to its end */
 	claimer->is_running = false;
 	claimer->n_ids = 0;
 }
@@ -213,9 +231,11 @@ on_answer(void *arg, const struct claim_answer *answer)
 	/* Won is won, also when the round was forgotten meanwhile. */
 	for (i = 0; i < answer->n_won; i++)
 		won(claimer, &answer->won[i], answer->deadline_boot_msecs);
+	/* Perhaps Redis did it all the same. */
+	claimer->must_look |= answer->end == CLAIM_FAILED;
 	if (!claimer->is_running)
 		return;
-	for (i = 0; i < answer->n_left && claimer->is_whole; i++)
+	for (i = 0; i < answer->n_left && claimer->source != FROM_TRIES; i++)
 		note_left(claimer, &answer->left[i]);
 	switch (answer->end) {
 	case CLAIM_DONE:
@@ -270,7 +290,7 @@ on_scanned(void *arg, const redisReply *reply)
 	if (reply == NULL || reply->type != REDIS_REPLY_ARRAY ||
 	    reply->elements != 2) {
 		if (reply != NULL)
-			log_warn(&claimer->log, "sync:live: %s",
+			log_warn(&claimer->log, "accounts to claim: %s",
 			    redis_describe(reply));
 		claimer_forget_round(claimer);
 		return;
@@ -291,9 +311,75 @@ on_scanned(void *arg, const redisReply *reply)
 }
 
 static void
-go_on(struct claimer *claimer)
+walk(struct claimer *claimer, enum source source)
+{
+	claimer->source = source;
+	claimer->is_last_page = false;
+	claimer->cursor = 0;
+	go_on(claimer);
+}
+
+static void
+on_turn(void *arg, const redisReply *reply)
+{
+	struct claimer *claimer = arg;
+
+	if (!claimer->is_running || claimer->source != FROM_ORPHANS ||
+	    !claimer->is_last_page)
+		return; /* forgotten meanwhile */
+	if (reply == NULL || reply->type != REDIS_REPLY_STATUS) {
+		end_round(claimer);
+		return;
+	}
+	claimer->must_look = false;
+	walk(claimer, FROM_LIVE);
+}
+
+/* A dead master of this host leaves leases that look like those of one that
+ * lives, for as long as its last heartbeat does. */
+static bool
+has_dead_neighbour(const struct claimer *claimer)
+{
+	const char *const *holders;
+	size_t i, n = heartbeat_holders(claimer->params.heartbeat, &holders);
+
+	for (i = 0; i < n; i++)
+		if (claim_is_dead_neighbour(claimer->params.worker_id,
+			holders[i]))
+			return true;
+	return false;
+}
+
+/* Is it ours to look at all accounts?  Given anew a little before the first to
+ * ask for it again can come, so that who is alone always has it. */
+static void
+ask_for_turn(struct claimer *claimer)
 {
 	struct redis *redis = claimer->params.redis;
+	bool must_look = claimer->must_look || has_dead_neighbour(claimer);
+
+	if (redis_send(redis, on_turn, claimer, must_look ?
+		"SET %ssync:turn %s PX %lld" : "SET %ssync:turn %s PX %lld NX",
+		redis_prefix(redis), claimer->params.worker_id,
+		(long long)claimer->params.conf->claim_interval * 900) == -1)
+		claimer_forget_round(claimer);
+}
+
+static void
+next_page(struct claimer *claimer)
+{
+	struct redis *redis = claimer->params.redis;
+
+	if (redis_send(redis, on_scanned, claimer, "SSCAN %s%s %llu COUNT %d",
+		redis_prefix(redis),
+		claimer->source == FROM_LIVE ? "sync:live" : ORPHANS,
+		(unsigned long long)claimer->cursor, CLAIM_MAX) == -1)
+		claimer_forget_round(claimer);
+}
+
+static void
+go_on(struct claimer *claimer)
+{
 	struct claim claim;
 
 	if (!may_claim(claimer)) {
@@ -304,14 +390,15 @@ go_on(struct claimer *claimer)
 	if (claim.n > 0) {
 		claim.room = room(claimer, 0);
 		claim.room_old = room(claimer, SHARE_PATIENCE);
+		claim.is_from_orphans = claimer->source == FROM_ORPHANS;
 		claimer->n_asking++;
 		claim_send(&claimer->claim_params, &claim, on_answer, claimer);
-	} else if (claimer->is_last_page) {
+	} else if (!claimer->is_last_page) {
+		next_page(claimer);
+	} else if (claimer->source == FROM_ORPHANS) {
+		ask_for_turn(claimer);
+	} else {
 		end_round(claimer);
-	} else if (redis_send(redis, on_scanned, claimer,
-	    "SSCAN %ssync:live %llu COUNT %d", redis_prefix(redis),
-	    (unsigned long long)claimer->cursor, CLAIM_MAX) == -1) {
-		claimer_forget_round(claimer);
 	}
 }
 
@@ -356,12 +443,9 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	/* Answered before the first page: the share is of now. */
 	heartbeat_send(claimer->params.heartbeat);
 	claimer->is_running = true;
-	claimer->is_whole = true;
 	claimer->round++;
 	claimer->n_left = 0;
-	claimer->is_last_page = false;
-	claimer->cursor = 0;
-	go_on(claimer);
+	walk(claimer, FROM_ORPHANS);
 }
 
 void
@@ -374,6 +458,12 @@ claimer_round_in(struct claimer *claimer, int64_t msecs)
 		return;
 	claimer->due_mono_msecs = due;
 	event_in_msecs(claimer->timer, msecs);
+}
+
+void
+claimer_look(struct claimer *claimer)
+{
+	claimer->must_look = true;
 }
 
 /* --- tries -------------------------------------------------------------- */
@@ -394,7 +484,7 @@ on_try_timer(evutil_socket_t fd, short what, void *arg)
 	if (claimer->is_running)
 		return; /* asked about with its next page */
 	claimer->is_running = true;
-	claimer->is_whole = false;
+	claimer->source = FROM_TRIES;
 	claimer->is_last_page = true;
 	go_on(claimer);
 }
@@ -435,6 +525,7 @@ claimer_new(const struct claimer_params *params)
 	claimer->claim_params = (struct claim_params){ .redis = params->redis,
 		.conf = params->conf, .worker_id = params->worker_id,
 		.era = params->era };
+	claimer->must_look = true; /* a dead master of this host? */
 	log_init(&claimer->log, LOG_LEASE, "%s", "");
 	claimer->timer = event_new(params->base, -1, 0, on_timer, claimer);
 	claimer->try_timer = event_new(params->base, -1, 0, on_try_timer,

@@ -38,8 +38,10 @@ struct claimer_params {
 struct claimer *claimer_new(const struct claimer_params *params);
 void claimer_free(struct claimer **claimer);
 
-/* A round over sync:live, in so many milliseconds at the latest. */
+/* A round, in so many milliseconds at the latest. */
 void claimer_round_in(struct claimer *claimer, int64_t msecs);
+/* The next round is one over all accounts, whoever's turn it is. */
+void claimer_look(struct claimer *claimer);
 /* This account has just become live: try it, later the more load we have. */
 void claimer_try(struct claimer *claimer, const struct uuid *id);
 /* Leave this account to others for a while. */

@@ -124,6 +124,7 @@ on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
 	struct keeper *keeper = arg;
 
 	keeper->params.on_lost(keeper->params.arg, ids, n, how);
+	claimer_look(keeper->claimer);
 	if (how == LEASE_FENCED && leases_count(keeper->leases) == 0)
 		reconcile_in(keeper, SUSPICION_MSECS);
 }
@@ -223,6 +224,7 @@ on_added(void *arg)
 	struct keeper *keeper = arg;
 
 	heartbeat_send(keeper->heartbeat); /* counts the set anew */
+	claimer_look(keeper->claimer);
 	claimer_round_in(keeper->claimer, FIRST_CLAIM_MSECS);
 }
 

@@ -85,11 +85,15 @@ static struct redis_script renew_script = {
 	    "return lost\n",
 };
 
-/* KEYS: lease.  ARGV: worker id. */
+/* KEYS: lease, sync:live, sync:orphans.  ARGV: worker id, account.  The others
+ * need not look for what is theirs to take. */
 static struct redis_script release_script = {
 	.name = "release",
 	.source =
 	    "if redis.pcall('get', KEYS[1]) == ARGV[1] then\n"
+	    "  if redis.pcall('sismember', KEYS[2], ARGV[2]) == 1 then\n"
+	    "    redis.pcall('sadd', KEYS[3], ARGV[2])\n"
+	    "  end\n"
 	    "  return redis.call('del', KEYS[1])\n"
 	    "end\n"
 	    "return 0\n",
@@ -420,8 +424,11 @@ void
 leases_release(struct leases *leases, const struct uuid *id)
 {
 	struct lease *lease = idmap_get(&leases->map, id);
-	char key[LEASE_KEY_SIZE];
-	const char *args[2];
+	const char *prefix = redis_prefix(leases->params.redis);
+	char key[LEASE_KEY_SIZE], live[LEASE_KEY_SIZE];
+	char orphans[LEASE_KEY_SIZE], text[UUID_TEXT_SIZE];
+	const char *args[5] = { key, live, orphans, leases->params.worker_id,
+		text };
 	struct release *release;
 
 	if (lease == NULL || lease->is_releasing)
@@ -432,10 +439,12 @@ leases_release(struct leases *leases, const struct uuid *id)
 	release->leases = leases;
 	release->id = lease->id;
 	release->serial = lease->serial;
-	args[0] = lease_key(leases->params.redis, id, key);
-	args[1] = leases->params.worker_id;
+	lease_key(leases->params.redis, id, key);
+	snprintf(live, sizeof(live), "%ssync:live", prefix);
+	snprintf(orphans, sizeof(orphans), "%s" ORPHANS, prefix);
+	uuid_format(id, text);
 	if (redis_eval(leases->params.redis, &release_script, on_release_reply,
-		release, 1, args, 2) == -1)
+		release, 3, args, 5) == -1)
 		on_release_reply(release, NULL); /* it will expire */
 }
 

@@ -47,6 +47,10 @@ struct leases_params {
 struct leases *leases_new(const struct leases_params *params);
 void leases_free(struct leases **leases);
 
+/* A set: live accounts that were seen without an owner who is alive; who claims
+ * looks there first. */
+#define ORPHANS "sync:orphans"
+
 /* "sync:lease:{id}" with prefix. */
 #define LEASE_KEY_SIZE 256
 const char *lease_key(const struct redis *redis, const struct uuid *id,

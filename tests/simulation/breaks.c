@@ -100,7 +100,9 @@ static const struct {
 	    "  end\n"
 	    "end\n"
 	    "return {}\n" },
-	{ BREAK_RELEASE, "release", "return redis.call('del', KEYS[1])\n" },
+	{ BREAK_RELEASE, "release",
+	    "redis.call('sadd', KEYS[3], ARGV[2])\n"
+	    "return redis.call('del', KEYS[1])\n" },
 };
 
 const char *

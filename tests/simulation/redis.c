@@ -230,7 +230,10 @@ ghosts_walk(void *arg, uint64_t tag)
 static void
 tell_all(struct redis *redis)
 {
-	bool may_arrive = !server.is_down && random_percent(FOR_WORLD, 50);
+	/* For a rule that only what comes late can break: often and late. */
+	bool is_late = sim.broken == BREAK_RELEASE;
+	bool may_arrive = !server.is_down &&
+	    (random_percent(FOR_WORLD, 50) || is_late);
 	struct list list[2] = { redis->answered, redis->sent };
 	struct command *c;
 	unsigned i;
@@ -247,7 +250,8 @@ tell_all(struct redis *redis)
 				command_free(c);
 		}
 	if (may_arrive)
-		world_at(travel(), ghosts_walk, NULL, 0);
+		world_at(is_late ? sim.now + sim.conf->lease_ttl * 1100 :
+		    travel(), ghosts_walk, NULL, 0);
 }
 
 static void

@@ -341,6 +341,13 @@ do_mget(struct call *call)
 	return list;
 }
 
+/* BREAK_TURN: it is always somebody else's. */
+static bool
+is_refused(const char *name)
+{
+	return sim.broken == BREAK_TURN && strcmp(name, "sync:turn") == 0;
+}
+
 static redisReply *
 do_set(struct call *call)
 {
@@ -350,11 +357,14 @@ do_set(struct call *call)
 
 	for (i = 3; i < call->argc; i++) {
 		if (strcasecmp(call->argv[i], "NX") == 0) {
-			if (key != NULL)
+			if (key != NULL || is_refused(call->argv[1]))
 				return make(call, REDIS_REPLY_NIL);
 		} else if (strcasecmp(call->argv[i], "EX") == 0) {
 			expires = sim.now +
 			    strtoll(call->argv[++i], NULL, 10) * 1000;
+		} else if (strcasecmp(call->argv[i], "PX") == 0) {
+			expires = sim.now +
+			    strtoll(call->argv[++i], NULL, 10);
 		} else {
 			die_bug("SET %s", call->argv[i]);
 		}
@@ -410,6 +420,12 @@ do_pttl(struct call *call)
 
 	return integer(call, key == NULL ? -2 :
 	    key->expires == NEVER ? -1 : key->expires - sim.now);
+}
+
+static redisReply *
+do_exists(struct call *call)
+{
+	return integer(call, key_find(call->argv[1]) != NULL);
 }
 
 /* --- commands: sets and hashes --------------------------------------------------- */
@@ -668,6 +684,7 @@ static const struct {
 	{ "zcard", 2, do_count },
 	{ "scard", 2, do_count },
 	{ "pttl", 2, do_pttl },
+	{ "exists", 2, do_exists },
 	{ "sscan", 3, do_sscan },
 	{ "sadd", 3, do_sadd },
 	{ "srem", 3, do_remove },

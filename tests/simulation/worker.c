@@ -371,6 +371,12 @@ process_term(struct process *process)
 
 /* --- the rest of the system the product asks ------------------------------------------- */
 
+static long
+pid_of(const struct process *process)
+{
+	return strtol(strchr(process->m.worker_id, ':') + 1, NULL, 10);
+}
+
 bool
 pid_is_alive(const struct machine *machine, int32_t pid)
 {
@@ -380,17 +386,18 @@ pid_is_alive(const struct machine *machine, int32_t pid)
 	for (i = 0; i < sim.n_processes; i++) {
 		p = sim.processes[i];
 		if (p->actor.machine == machine && p->actor.is_alive &&
-		    strtol(strchr(p->m.worker_id, ':') + 1, NULL, 10) == pid)
+		    pid_of(p) == pid)
 			return true;
 	}
 	return false;
 }
 
-/* lease/gone.h: is the master of that worker id still there? */
+/* lease/gone.h: is the master of that worker id, which is not ours, there? */
 bool
 process_is_gone(long pid)
 {
-	return !pid_is_alive(current->actor.machine, (int32_t)pid);
+	return pid == pid_of(current) ||
+	    !pid_is_alive(current->actor.machine, (int32_t)pid);
 }
 
 size_t

@@ -245,6 +245,8 @@ int64_t bound_settled(const struct conf *conf);
 	    "workers alive")                                                \
 	X(BREAK_LAZY, "lazy", "one account in twenty is never claimed",     \
 	    "has no owner")                                                 \
+	X(BREAK_TURN, "turn", "rounds are skipped though something is free", \
+	    "has no owner")                                                 \
 	X(BREAK_BUDGET, "budget", "the hot budget is not looked at",        \
 	    "the budget is")                                                \
 	X(BREAK_TIER, "tier", "sessions do not make hot",                   \

@@ -405,8 +405,11 @@ START_TEST(all_are_released_by_their_owner_only)
 		keeper_release(a->keeper, &id, 0);
 	}
 	TURN_UNTIL(keeper_is_quiet(a->keeper));
-	/* sync:live, sync:era, sync:boot:..., sync:holders, the stolen one */
-	ck_assert_int_eq(ask("DBSIZE"), 5);
+	ask("DEL sync:turn");
+	/* sync:live, sync:era, sync:boot:..., sync:holders, sync:orphans, the
+	 * stolen one */
+	ck_assert_int_eq(ask("DBSIZE"), 6);
+	ck_assert_int_eq(ask("SCARD sync:orphans"), 499);
 	ck_assert_int_eq(ask("EXISTS sync:lease:%s", uuid_format(&stolen,
 	    text)), 1);
 }
@@ -639,6 +642,55 @@ START_TEST(what_nobody_takes_for_two_rounds_is_taken_beyond_the_share)
 }
 END_TEST
 
+/* --- looking at all accounts, in turn ----------------------------------- */
+
+static void
+new_id(struct uuid *id, const char *set, const char *other_set)
+{
+	char text[UUID_TEXT_SIZE];
+
+	uuid_generate(id);
+	uuid_format(id, text);
+	ask("SADD %s %s", set, text);
+	if (other_set != NULL)
+		ask("SADD %s %s", other_set, text);
+}
+
+START_TEST(who_has_not_the_turn_takes_what_others_have_found)
+{
+	struct owner *a = start_owner(0);
+	struct uuid found, unseen, dead;
+
+	add_live(1);
+	TURN_UNTIL(a->owned.n == 1);
+	ask("SET sync:turn other EX 1000");
+	new_id(&found, "sync:live", "sync:orphans");
+	TURN_UNTIL(idmap_get(&a->owned, &found) != NULL);
+	/* From here on rounds that began before are over. */
+	new_id(&dead, "sync:orphans", NULL);
+	new_id(&unseen, "sync:live", NULL);
+	new_id(&found, "sync:live", "sync:orphans");
+	TURN_UNTIL(idmap_get(&a->owned, &found) != NULL);
+	TURN_UNTIL(ask("SCARD sync:orphans") == 0);
+	ck_assert_ptr_null(idmap_get(&a->owned, &unseen));
+	ck_assert_ptr_null(idmap_get(&a->owned, &dead));
+	ask("DEL sync:turn");
+	TURN_UNTIL(idmap_get(&a->owned, &unseen) != NULL);
+}
+END_TEST
+
+START_TEST(what_a_dead_worker_has_is_found_before_it_is_free)
+{
+	add_leases_of("else:1:dead", 5);
+	start_owner(0);
+	TURN_UNTIL(ask("SCARD sync:orphans") == 5);
+	/* It was only cut off. */
+	ask("SET sync:workers:else:1:dead {} EX 1000");
+	TURN_UNTIL(ask("EXISTS sync:orphans") == 0);
+	ck_assert_uint_eq(owners[0].owned.n, 0);
+}
+END_TEST
+
 /* Wherever the stop comes, nothing is left behind in Redis. */
 START_TEST(what_is_won_while_stopping_is_released)
 {
@@ -774,6 +826,8 @@ main(void)
 	tcase_add_test(tc, leases_of_a_dead_master_of_this_host_are_inherited);
 	tcase_add_test(tc,
 	    what_nobody_takes_for_two_rounds_is_taken_beyond_the_share);
+	tcase_add_test(tc, who_has_not_the_turn_takes_what_others_have_found);
+	tcase_add_test(tc, what_a_dead_worker_has_is_found_before_it_is_free);
 	tcase_add_test(tc, what_is_won_while_stopping_is_released);
 	tcase_add_test(tc, connections_are_counted_over_workers_and_roles);
 	suite_add_tcase(suite, tc);
