@@ -270,9 +270,12 @@ static void
 fork_pool(struct turn *turn, size_t wanted)
 {
 	struct master *m = turn->m;
-	size_t starting = count_pool(m, CHILD_STARTING);
 	struct err err = ERR_INIT;
+	size_t starting;
 
+	if (wanted == 0)
+		return;
+	starting = count_pool(m, CHILD_STARTING);
 	if (turn->now < m->accounts->no_fork_until_mono) {
 		if (starting < wanted)
 			look_at(turn, m->accounts->no_fork_until_mono);

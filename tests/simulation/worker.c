@@ -169,9 +169,17 @@ static void
 hears_user(void *arg, uint64_t user)
 {
 	struct process *process = arg;
-	struct uuid id = user_uuid((uint32_t)user);
+	struct uuid id = user_uuid((uint32_t)user), mine;
+	bool has_any = false;
+	uint32_t i;
 
-	if (!process->m.is_stopping)
+	/* A large fleet hears of many users, and each worker has accounts of
+	 * few: to walk them all for nothing would be most of the work. */
+	for (i = (uint32_t)user * 2; i < user * 2 + 2; i++) {
+		mine = account_uuid(i);
+		has_any |= account_find(process->m.accounts, &mine) != NULL;
+	}
+	if (has_any && !process->m.is_stopping)
 		accounts_user_active(process->m.accounts, &id);
 }
 
