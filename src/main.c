@@ -178,7 +178,7 @@ load_quirks(const struct conf *conf)
 }
 
 static void
-load_all(const struct conf *conf)
+load_all(const struct conf *conf, const struct quirks_table *quirks)
 {
 	static const struct child_entry entries[KIND_COUNT] = {
 		[KIND_CLERK] = { clerk_main, 0 },
@@ -188,7 +188,7 @@ load_all(const struct conf *conf)
 	};
 	struct err err = ERR_INIT;
 
-	child_init(conf, load_quirks(conf));
+	child_init(conf, quirks);
 	if (vault_load(conf->secret_key_file, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
 	slots_init(master_slots(conf));
@@ -199,6 +199,7 @@ int
 main(int argc, char **argv, char **envp)
 {
 	struct options options = { .file = NULL };
+	const struct quirks_table *quirks;
 	struct err err = ERR_INIT;
 	struct conf *conf;
 
@@ -227,12 +228,13 @@ main(int argc, char **argv, char **envp)
 			die(EX_NOPERM, "%s", err.text);
 		return child_run_once(conf, options.once);
 	}
-	load_all(conf);
+	quirks = load_quirks(conf);
+	load_all(conf, quirks);
 	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
 		die(EX_NOPERM, "%s", err.text);
 	proc_set_title("master %s %s", conf->worker_role == ROLE_SYNC ?
 	    "sync" : "jobs", conf->instance);
 	return master_main(&(struct master_params){ .conf = conf,
-	    .file = options.file, .overrides = options.overrides,
+	    .quirks = quirks, .file = options.file, .overrides = options.overrides,
 	    .n_overrides = options.n_overrides });
 }

@@ -144,11 +144,13 @@ on_answer(void *arg, const redisReply *reply)
 }
 
 void
-conns_take(struct conns *conns, const struct uuid *account, uint64_t tag)
+conns_take(struct conns *conns, const struct uuid *account, size_t cap,
+    uint64_t tag)
 {
 	bool is_sync = strcmp(conns->params.role, "sync") == 0;
+	size_t all = cap != 0 && cap < ALL_CAP ? cap : ALL_CAP;
 	char key[KEY_SIZE], member[MEMBER_SIZE], mine[MEMBER_SIZE];
-	char ttl[24], role[16], caps[2][8];
+	char ttl[24], role[16], caps[2][24];
 	const char *args[8] = { key, member, ttl, caps[0], role, caps[1],
 		mine, is_sync ? "1" : "0" };
 	struct question *question = xcalloc(1, sizeof(*question));
@@ -164,8 +166,9 @@ conns_take(struct conns *conns, const struct uuid *account, uint64_t tag)
 	    conns->params.worker_id);
 	snprintf(ttl, sizeof(ttl), "%" PRId64, conns->params.conf->lease_ttl);
 	snprintf(role, sizeof(role), "%s/", conns->params.role);
-	snprintf(caps[0], sizeof(caps[0]), "%d", ALL_CAP);
-	snprintf(caps[1], sizeof(caps[1]), "%d", is_sync ? SYNC_CAP : ALL_CAP);
+	snprintf(caps[0], sizeof(caps[0]), "%zu", all);
+	snprintf(caps[1], sizeof(caps[1]), "%zu",
+	    is_sync && all > SYNC_CAP ? SYNC_CAP : all);
 	question->conns = conns;
 	question->tag = tag;
 	if (redis_eval(conns->params.redis, &take_script, on_answer, question,

@@ -40,8 +40,9 @@ struct conns_params {
 struct conns *conns_new(const struct conns_params *params);
 void conns_free(struct conns **conns);
 
-/* `tag` is the caller's name for the connection, unique in this worker. */
-void conns_take(struct conns *conns, const struct uuid *account,
+/* `tag` is the caller's name for the connection, unique in this worker; cap:
+ * what the server allows of all together, 0: the usual number. */
+void conns_take(struct conns *conns, const struct uuid *account, size_t cap,
     uint64_t tag);
 /* Closed, refused, or no longer wanted; no answer comes after this. */
 void conns_give_back(struct conns *conns, uint64_t tag);

@@ -174,6 +174,8 @@ static void
 take_facts(struct account *account, struct master *m,
     const struct msg_facts *facts)
 {
+	struct quirks quirks;
+
 	account->user_id = facts->user_id;
 	if (facts->last_mail_secs > account->facts.last_mail_secs)
 		account->facts.last_mail_secs = facts->last_mail_secs;
@@ -182,6 +184,8 @@ take_facts(struct account *account, struct master *m,
 	text_clean_line(account->email, sizeof(account->email), facts->email,
 	    strlen(facts->email));
 	take_host(account, m, facts->imap_host);
+	quirks_match(m->params.quirks, account->host, NULL, NULL, &quirks);
+	account->conn_cap = quirks.conn_cap;
 	take_troubles(account, facts);
 }
 

@@ -36,6 +36,7 @@ struct account {
 	char leave_why[64];
 	char email[MSG_EMAIL_SIZE];
 	char host[MSG_HOST_SIZE];
+	int64_t conn_cap; /* of its server, by the quirks; 0: the usual number */
 
 	/* tier */
 	enum tier tier;

@@ -38,6 +38,7 @@ struct want {
 	TAILQ_ENTRY(want) entry;
 	uint32_t generation;
 	struct uuid account;
+	size_t account_cap; /* 0: the usual number */
 	struct msg_want msg;
 	struct host *host; /* RESOURCE_SOCKET */
 	int64_t deadline;
@@ -84,6 +85,13 @@ clerks(const struct conf *conf)
 	return conf->worker_role == ROLE_JOBS ? 2 : 1;
 }
 
+static size_t
+account_cap(const struct want *want)
+{
+	return want->account_cap != 0 && want->account_cap < ACCOUNT_CAP ?
+	    want->account_cap : ACCOUNT_CAP;
+}
+
 static bool
 fits(const struct grants *grants, const struct want *want)
 {
@@ -98,7 +106,8 @@ fits(const struct grants *grants, const struct want *want)
 		    host->idle < grants_idle_cap(conf, host->name);
 	case RESOURCE_ACCOUNT:
 		return uuid_is_null(&want->account) ||
-		    grants_account_in_use(grants, &want->account) < ACCOUNT_CAP;
+		    grants_account_in_use(grants, &want->account) <
+			account_cap(want);
 	case RESOURCE_PARSE:
 		return grants->used[RESOURCE_PARSE] <
 		    (size_t)conf->parse_concurrency;
@@ -242,7 +251,7 @@ grant(struct grants *grants, struct want *want)
 	if (is_gated(grants, want)) {
 		want->is_asked = true;
 		grants->gate.ask(grants->gate.arg, &want->account,
-		    tag_of(want));
+		    want->account_cap, tag_of(want));
 	} else {
 		say_yes(grants, want);
 	}
@@ -349,7 +358,8 @@ is_sane(const struct grants *grants, uint32_t generation, uint32_t want_id)
 
 int
 grants_want(struct grants *grants, uint32_t generation,
-    const struct uuid *account, const struct msg_want *msg, int64_t now)
+    const struct uuid *account, size_t account_cap,
+    const struct msg_want *msg, int64_t now)
 {
 	int64_t wait = msg->wait_msecs;
 	struct want *want;
@@ -359,6 +369,7 @@ grants_want(struct grants *grants, uint32_t generation,
 	want = xcalloc(1, sizeof(*want));
 	want->generation = generation;
 	want->account = *account;
+	want->account_cap = account_cap;
 	want->msg = *msg;
 	if (msg->resource == RESOURCE_SOCKET)
 		want->host = host_get(grants, msg->host);

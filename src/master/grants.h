@@ -31,7 +31,8 @@ void grants_free(struct grants **grants);
  * ask() is grants_settle(), perhaps before it returns.  Without a gate this
  * worker's own count is all. */
 struct grants_gate {
-	void (*ask)(void *arg, const struct uuid *account, uint64_t tag);
+	void (*ask)(void *arg, const struct uuid *account, size_t cap,
+	    uint64_t tag);
 	void (*give_back)(void *arg, uint64_t tag);
 	void *arg;
 };
@@ -40,9 +41,11 @@ void grants_settle(struct grants *grants, uint64_t tag, bool is_granted,
     int64_t now);
 
 /* `account` may be the null id: then RESOURCE_ACCOUNT is not counted.
+ * account_cap: what its server is known to allow; 0: the usual number.
  * -1: nonsense (id in use, too many wants). */
 int grants_want(struct grants *grants, uint32_t generation,
-    const struct uuid *account, const struct msg_want *want, int64_t now);
+    const struct uuid *account, size_t account_cap,
+    const struct msg_want *want, int64_t now);
 void grants_give_back(struct grants *grants, uint32_t generation,
     uint32_t want_id, int64_t now);
 /* The child has ended its work for an account.  A session with PostgreSQL is

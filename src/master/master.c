@@ -202,11 +202,11 @@ master_describe(void *arg)
 
 /* The connections of an account over all workers (R-CONN-1). */
 static void
-ask_gate(void *arg, const struct uuid *account, uint64_t tag)
+ask_gate(void *arg, const struct uuid *account, size_t cap, uint64_t tag)
 {
 	struct master *m = arg;
 
-	conns_take(m->conns, account, tag);
+	conns_take(m->conns, account, cap, tag);
 }
 
 static void

@@ -8,11 +8,13 @@
 #define MASTER_MASTER_H
 
 #include "conf/conf.h"
+#include "conf/quirks.h"
 
 #include <stddef.h>
 
 struct master_params {
 	struct conf *conf; /* changed in place by a reload */
+	const struct quirks_table *quirks; /* may be NULL */
 	/* Where conf came from, for SIGHUP. */
 	const char *file; /* NULL: the default */
 	const char *const *overrides;

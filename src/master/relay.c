@@ -53,8 +53,11 @@ on_activity(struct master *m, struct child *child,
 static void
 on_want(struct master *m, struct child *child, const struct msg_want *want)
 {
-	if (grants_want(m->grants, child->generation, &child->account_id, want,
-		clock_mono_msecs()) == -1)
+	struct quirks quirks;
+
+	quirks_match(m->params.quirks, want->host, NULL, NULL, &quirks);
+	if (grants_want(m->grants, child->generation, &child->account_id,
+		(size_t)quirks.conn_cap, want, clock_mono_msecs()) == -1)
 		child_talks_nonsense(child, "wants too much");
 	master_watch_grants(m);
 }

@@ -229,7 +229,8 @@ set_no_idle(struct account *account, struct master *m, enum no_idle why)
 static enum no_idle
 own_reason(const struct account *account, int64_t now)
 {
-	if (account->narrow_until_mono > now)
+	/* With a single connection IDLE would be in the way of all else. */
+	if (account->conn_cap == 1 || account->narrow_until_mono > now)
 		return NO_IDLE_ACCOUNT_LIMIT;
 	if (account->silent_until_mono > now)
 		return NO_IDLE_SILENT;

@@ -324,18 +324,24 @@ remote_open(struct remote **r_r, const struct remote_params *params,
 	return 0;
 }
 
-/* LOGOUT is a courtesy: nobody waits for its answer. */
+/* LOGOUT is a courtesy: nobody waits for its answer, unless the server is known
+ * to count: our next connection must not come before this one is gone. */
 static void
 say_goodbye(struct remote *r)
 {
 	struct buf out = BUF_INIT;
+	struct err err = ERR_INIT;
+	struct reply reply;
+	int tag;
 
 	if (r->wire == NULL || r->dead.kind != ERR_NONE || !r->is_logged_in)
 		return;
-	command_begin(r, &out);
+	tag = command_begin(r, &out);
 	buf_adds(&out, "LOGOUT\r\n");
 	wire_set_deadline(r->wire, LOGOUT_MSECS);
-	wire_send(r->wire, out.data, out.len, false);
+	if (wire_send(r->wire, out.data, out.len, false) == 0 &&
+	    r->quirks.conn_cap != 0)
+		command_reply_lines(r, tag, NULL, &reply, &err);
 	buf_release(&out);
 }
 

@@ -316,6 +316,22 @@ fill_params(struct session *s, struct remote_params *p)
 	p->arg = s;
 }
 
+/* A place among the connections of the account first. */
+static int
+open_in_turn(struct session *s, const struct remote_params *params,
+    struct err *err)
+{
+	if (s->hooks->want(s->hooks->arg, RESOURCE_ACCOUNT, params->host,
+		params->port, &s->account_permit, err) == -1)
+		return -1;
+	session_activity(s, "connecting");
+	if (remote_open(&s->remote, params, err) == -1) {
+		s->hooks->give_back(s->hooks->arg, s->account_permit);
+		return -1;
+	}
+	return 0;
+}
+
 static int
 open_remote(struct session *s, struct err *err)
 {
@@ -324,12 +340,14 @@ open_remote(struct session *s, struct err *err)
 	int rv;
 
 	fill_params(s, &params);
+	/* Before anything is asked for: from this the master knows whose
+	 * connection that of a job will be (R-CONN-1). */
 	if (s->hooks->unseal(s->hooks->arg, &s->fence.account_id,
 		s->account->secret, s->account->secret_len, secret,
 		sizeof(secret), err) == -1)
 		return -1;
 	params.password = secret;
-	rv = remote_open(&s->remote, &params, err);
+	rv = open_in_turn(s, &params, err);
 	explicit_bzero(secret, sizeof(secret));
 	if (rv == -1)
 		s->remote = NULL;
@@ -365,14 +383,8 @@ session_connect(struct session *s, struct err *err)
 		return 0;
 	if (session_may_go_on(s, err) == -1 || must_wait(s, err) == -1)
 		return -1;
-	if (s->hooks->want(s->hooks->arg, RESOURCE_ACCOUNT, "", 0,
-		&s->account_permit, err) == -1)
+	if (open_remote(s, err) == -1)
 		return -1;
-	session_activity(s, "connecting");
-	if (open_remote(s, err) == -1) {
-		s->hooks->give_back(s->hooks->arg, s->account_permit);
-		return -1;
-	}
 	s->selected_id = 0;
 	s->round_trips_before = 0;
 	return 0;

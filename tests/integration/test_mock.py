@@ -3,6 +3,7 @@ capabilities."""
 
 import hashlib
 import imaplib
+import os
 import re
 import socket
 import ssl
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from servers import wait_for, within
+from servers import wait_for, within, write_file
 
 
 def client(mock, login="u1"):
@@ -274,3 +275,27 @@ def test_mailherd_follows(herd, mock, capabilities, tls):
     h.assert_same(account, m, "u1")
     assert m.status("u1")["idle_peak"] <= 1
     assert m.status("u1")["connections_peak"] <= 4
+
+
+def test_server_known_to_count_is_not_asked_for_one_too_many(herd, mock,
+                                                             test_dir):
+    """conn_cap of quirks.conf: not one login is refused (R-CONN-3)."""
+    m = mock(inbox=20, other=5, folders=2)
+    m.call("group", name="default", max_connections=1)
+    quirks = os.path.join(test_dir, "strict.conf")
+    write_file(quirks, 'server "Strict" {\n\thosts = { "127.0.0.1", '
+               '"localhost" }\n\tconn_cap = 1\n}\n')
+    h = herd(quirks_file=quirks, poll_warm=1, poll_cold=2)
+    h.start_both()
+    user = h.add_user("ann@users.example.org")
+    account = h.add_account(m, "u1", user)
+    h.wait_live(account)
+    h.wait_owned(account)
+    h.ctl("user", "active", user)
+    for _ in range(3):
+        m.deliver("u1")
+        h.ctl("account", "refresh", account)
+        h.assert_same(account, m, "u1")
+    assert m.status("u1")["refused"] == 0
+    assert m.status("u1")["connections_peak"] == 1
+    assert m.status("u1")["idle_peak"] == 0

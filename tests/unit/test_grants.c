@@ -48,6 +48,7 @@ teardown(void)
 }
 
 static const struct uuid nobody;
+static size_t account_cap; /* 0: the usual number */
 
 static int
 want(uint32_t generation, enum resource resource, const char *host,
@@ -57,7 +58,8 @@ want(uint32_t generation, enum resource resource, const char *host,
 		.is_idle = is_idle, .wait_msecs = wait };
 
 	strlcpy(msg.host, host, sizeof(msg.host));
-	return grants_want(grants, generation, account, &msg, now);
+	return grants_want(grants, generation, account, account_cap, &msg,
+	    now);
 }
 
 START_TEST(host_cap_holds_whatever_the_case_of_the_name)
@@ -143,7 +145,7 @@ START_TEST(a_session_outlives_the_account_it_was_opened_for)
 
 	uuid_generate(&a);
 	want(1, RESOURCE_ACCOUNT, "", false, 0, &a, 0);
-	ck_assert_int_eq(grants_want(grants, 1, &a, &session, 0), 0);
+	ck_assert_int_eq(grants_want(grants, 1, &a, 0, &session, 0), 0);
 	grants_drop_account(grants, 1, 0);
 	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
 	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_DATABASE), 1);
@@ -194,7 +196,7 @@ START_TEST(nonsense_is_refused)
 	ck_assert_int_eq(want(1, RESOURCE_PARSE, "", false, 0, &nobody, 0), -1);
 	for (i = 10; i < 1000 && result == 0; i++) {
 		msg.want_id = i;
-		result = grants_want(grants, 2, &nobody, &msg, 0);
+		result = grants_want(grants, 2, &nobody, 0, &msg, 0);
 	}
 	ck_assert_int_eq(result, -1);
 	ck_assert_uint_le(grants_waiting(grants), 32);
@@ -208,11 +210,13 @@ END_TEST
 /* --- the gate (R-CONN-1) ------------------------------------------------ */
 
 static uint64_t asked[10], given_back[10];
+static size_t asked_cap;
 static unsigned n_asked, n_given_back;
 
 static void
-on_ask(void *arg, const struct uuid *account, uint64_t tag)
+on_ask(void *arg, const struct uuid *account, size_t cap, uint64_t tag)
 {
+	asked_cap = cap;
 	(void)arg;
 	ck_assert(!uuid_is_null(account));
 	asked[n_asked++] = tag;
@@ -274,6 +278,27 @@ START_TEST(place_is_kept_while_the_gate_is_asked)
 }
 END_TEST
 
+/* A server known to allow one connection (quirks: conn_cap). */
+START_TEST(cap_of_the_server_is_heeded_here_and_at_the_gate)
+{
+	struct uuid id = gated();
+
+	account_cap = 1;
+	want(1, RESOURCE_ACCOUNT, "h", false, 1000, &id, 0);
+	want(2, RESOURCE_ACCOUNT, "h", false, 1000, &id, 0);
+	ck_assert_uint_eq(n_asked, 1);
+	ck_assert_uint_eq(asked_cap, 1);
+	grants_give_back(grants, 1, 1, 2);
+	ck_assert_uint_eq(n_asked, 2);
+	account_cap = 50; /* never more than the usual number */
+	want(3, RESOURCE_ACCOUNT, "h", false, 0, &id, 2);
+	ck_assert_uint_eq(n_asked, 3);
+	want(4, RESOURCE_ACCOUNT, "h", false, 0, &id, 2);
+	ck_assert_int_eq(answers[4], NO);
+	account_cap = 0;
+}
+END_TEST
+
 START_TEST(after_a_no_at_the_gate_it_is_asked_again_until_the_deadline)
 {
 	struct uuid id = gated();
@@ -329,6 +354,8 @@ main(void)
 	tcase_add_test(tc, nonsense_is_refused);
 	tcase_add_test(tc, connection_of_an_account_waits_for_the_gate);
 	tcase_add_test(tc, place_is_kept_while_the_gate_is_asked);
+	tcase_add_test(tc,
+	    cap_of_the_server_is_heeded_here_and_at_the_gate);
 	tcase_add_test(tc,
 	    after_a_no_at_the_gate_it_is_asked_again_until_the_deadline);
 	tcase_add_test(tc,

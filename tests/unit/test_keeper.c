@@ -726,6 +726,7 @@ END_TEST
 
 /* --- connections (R-CONN-1) --------------------------------------------- */
 
+static size_t conn_cap; /* of the server; 0: the usual number */
 static int granted[20]; /* by tag: 0 no answer, 1 yes, -1 no */
 
 static void
@@ -747,7 +748,7 @@ static int
 take(struct conns *conns, const struct uuid *account, uint64_t tag)
 {
 	granted[tag] = 0;
-	conns_take(conns, account, tag);
+	conns_take(conns, account, conn_cap, tag);
 	TURN_UNTIL(granted[tag] != 0);
 	return granted[tag];
 }
@@ -771,6 +772,16 @@ START_TEST(connections_are_counted_over_workers_and_roles)
 	ck_assert_int_eq(take(jobs, &id, 4), 1);
 	ck_assert_int_eq(take(jobs, &id, 5), 1);
 	ck_assert_int_eq(take(jobs, &id, 6), -1); /* 4 in all */
+	ck_assert_int_eq(ask("ZCARD %s", key), 4);
+	conns_give_back(jobs, 5);
+	conns_give_back(sync, 2);
+	conn_cap = 2; /* of both sides together */
+	ck_assert_int_eq(take(jobs, &id, 11), -1);
+	ck_assert_int_eq(take(sync, &id, 12), -1);
+	conn_cap = 3;
+	ck_assert_int_eq(take(sync, &id, 2), 1);
+	conn_cap = 0;
+	ck_assert_int_eq(take(jobs, &id, 5), 1);
 	ck_assert_int_eq(ask("ZCARD %s", key), 4);
 	conns_give_back(sync, 1);
 	ck_assert_int_eq(take(jobs, &id, 7), 1);
