@@ -35,6 +35,8 @@
 #define NO_CHILD_YET_MSECS 1000
 /* A host that is spared has no room: look again. */
 #define SPARED_MSECS 1000
+/* Hot children wait for their turn at the host: look again. */
+#define HOT_FIRST_MSECS 200
 /* When no child could be made. */
 #define NO_CHILD_MSECS 30000
 
@@ -105,6 +107,10 @@ start_hot(struct turn *turn, struct account *account)
 	child->account = account;
 	child->account_id = account->id;
 	account->hot = child;
+	/* The first one only: what failed shall not hold up the passes. */
+	if (account->hot_not_before_mono == 0)
+		policy_hot_looks(m->conf, turn->now, arc4random(),
+		    &account->schedule);
 	host_begins(account->server, m->conf, turn->now);
 	log_debug(&account->log, "hot child started pid=%d", (int)child->pid);
 }
@@ -177,12 +183,12 @@ start_hots(struct turn *turn)
 	for (i = 0; i < turn->n_hot; i++) {
 		account = turn->hot[i];
 		ready = host_ready(account->server, turn->m->conf, turn->now);
-		if (ready > turn->now)
-			look_at(turn, ready);
-		else if (turn->forks >= FORKS_A_TURN)
-			look_at(turn, turn->now);
-		else
+		if (ready <= turn->now && turn->forks < FORKS_A_TURN) {
 			start_hot(turn, account);
+			continue;
+		}
+		host_hot_waits(account->server, turn->now);
+		look_at(turn, ready > turn->now ? ready : turn->now);
 	}
 }
 
@@ -305,6 +311,8 @@ poll_ready(const struct turn *turn, const struct account *account)
 	    grants_host_in_use(m->grants, account->host) >=
 		host_cap(account->server, m->conf, turn->now))
 		return turn->now + SPARED_MSECS;
+	if (host_has_hot_waiting(account->server, turn->now))
+		return turn->now + HOT_FIRST_MSECS;
 	return host_ready(account->server, m->conf, turn->now);
 }
 

@@ -35,6 +35,7 @@ struct host {
 	char name[MSG_HOST_SIZE];
 	unsigned refs;
 	int64_t arrival; /* theoretical time of the next connection */
+	int64_t hot_waits_at; /* the turn in which one did, last */
 
 	struct complaint complaints[COMPLAINTS]; /* of different accounts */
 	unsigned slow, narrow; /* levels, as of `since` */
@@ -230,6 +231,18 @@ int64_t
 host_ready(const struct host *host, const struct conf *conf, int64_t now)
 {
 	return host->arrival - BURST_MSECS + spacing(host, conf, now);
+}
+
+void
+host_hot_waits(struct host *host, int64_t now)
+{
+	host->hot_waits_at = now;
+}
+
+bool
+host_has_hot_waiting(const struct host *host, int64_t now)
+{
+	return host->hot_waits_at == now;
 }
 
 void

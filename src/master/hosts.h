@@ -37,6 +37,11 @@ int64_t host_ready(const struct host *host, const struct conf *conf,
     int64_t now);
 void host_begins(struct host *host, const struct conf *conf, int64_t now);
 
+/* At `now` a hot child waits for that: polls, which nobody waits for, let it
+ * go first. */
+void host_hot_waits(struct host *host, int64_t now);
+bool host_has_hot_waiting(const struct host *host, int64_t now);
+
 /* The server asked this account for patience; is_limit: it counts
  * connections, and we have in_use of them. */
 void host_complains(struct host *host, const struct conf *conf,

@@ -202,6 +202,16 @@ policy_start(const struct conf *conf, enum tier tier, int64_t now,
 }
 
 void
+policy_hot_looks(const struct conf *conf, int64_t now, uint32_t random,
+    struct schedule *schedule)
+{
+	int64_t soon = conf->claim_interval * 1000;
+
+	if (schedule->full != 0)
+		schedule->full = now + soon + random_point(soon, random);
+}
+
+void
 policy_adjust(const struct conf *conf, enum tier tier, bool is_idling,
     int64_t now, uint32_t random, struct schedule *schedule)
 {

@@ -93,6 +93,10 @@ int64_t policy_near_msecs(const struct conf *conf, enum tier tier,
 /* Just claimed: everything once, soon; then at random points (R-TIER-6). */
 void policy_start(const struct conf *conf, enum tier tier, int64_t now,
     uint32_t random, struct schedule *schedule);
+/* A hot child begins, and looks at INBOX first: if nothing has been looked at
+ * yet, the rest comes when the others' hot children have begun, too. */
+void policy_hot_looks(const struct conf *conf, int64_t now, uint32_t random,
+    struct schedule *schedule);
 /* The tier (or idling) changed: a poll further away than the new interval
  * comes nearer. */
 void policy_adjust(const struct conf *conf, enum tier tier, bool is_idling,

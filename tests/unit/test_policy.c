@@ -115,6 +115,20 @@ START_TEST(first_look_comes_soon_and_spread)
 }
 END_TEST
 
+START_TEST(hot_child_looks_before_the_first_full_pass)
+{
+	struct schedule s = { .full = 100, .near = 200, .far = 300 };
+
+	policy_hot_looks(&conf, 1000, 12345, &s);
+	ck_assert_int_ge(s.full, 11000);
+	ck_assert_int_lt(s.full, 21000);
+	ck_assert_int_eq(s.near, 200);
+	s.full = 0; /* done before */
+	policy_hot_looks(&conf, 1000, 12345, &s);
+	ck_assert_int_eq(s.full, 0);
+}
+END_TEST
+
 START_TEST(scope_depends_on_idling)
 {
 	struct schedule s = { .near = 100, .far = 200 };
@@ -296,6 +310,7 @@ main(void)
 	tcase_add_test(tc, behind_but_moving_is_not_silent);
 	tcase_add_test(tc, a_server_that_never_agrees_costs_one_child);
 	tcase_add_test(tc, first_look_comes_soon_and_spread);
+	tcase_add_test(tc, hot_child_looks_before_the_first_full_pass);
 	tcase_add_test(tc, scope_depends_on_idling);
 	tcase_add_test(tc, hot_without_idle_is_polled_often);
 	tcase_add_test(tc, pass_moves_what_it_covered_by_ten_percent_at_most);
