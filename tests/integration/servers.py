@@ -317,8 +317,9 @@ class Redis(Server):
             self.proc = None
 
     def client(self):
+        # A test that stopped the server must get to continue it.
         return redis_client.Redis(unix_socket_path=self.socket,
-                                  decode_responses=True)
+                                  socket_timeout=10, decode_responses=True)
 
 
 # --- certificates ----------------------------------------------------------------

@@ -209,8 +209,10 @@ def test_too_many_connections_narrows_the_account(world):
     told = wait_for(lambda: (e := explain(f, "u0"))["no_idle"] ==
                     "account_limit" and e, what="no IDLE")
     assert told["narrow_s"] > 0
-    assert any("polled often instead, because" in line
-               for line in told["chain"])
+    # Until the hot child has ended, the chain tells of it.
+    wait_for(lambda: any("polled often instead, because" in line
+                         for line in explain(f, "u0")["chain"]),
+             what="the chain says why")
     status = ask(f.sync, "status")
     assert status["polled_instead"] == 1
     assert status["polled_instead_why"] == {"account_limit": 1}

@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define TAGS 8
-#define LIFE_SECS 30
 
 static pid_t server_pid;
 
@@ -177,7 +177,7 @@ scripted_start(const struct step *steps)
 	}
 	server_pid = fork();
 	if (server_pid == 0) {
-		alarm(LIFE_SECS);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		fd = accept(listener, NULL, NULL);
 		close(listener);
 		if (fd == -1)

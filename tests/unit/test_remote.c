@@ -72,7 +72,7 @@ usual(uint16_t port)
 {
 	return (struct remote_params){ .host = "127.0.0.1", .port = port,
 		.tls = TLS_NONE, .login = "ann", .password = "secret",
-		.connect_msecs = 5000, .command_msecs = 5000,
+		.connect_msecs = 30000, .command_msecs = 30000,
 		.max_line = 1 << 16, .max_literal = 1 << 20,
 		.want_socket = want_socket, .gave_socket = gave_socket };
 }
