@@ -319,11 +319,13 @@ poll_ready(const struct turn *turn, const struct account *account)
 static void
 place_polls(struct turn *turn)
 {
-	struct child *child = next_free(children_first(turn->m->children));
+	struct child *child, *next;
 	size_t i, wanted = 0;
-	struct child *next;
 	int64_t ready;
 
+	if (turn->n_due == 0)
+		return;
+	child = next_free(children_first(turn->m->children));
 	if (turn->n_due > 1)
 		qsort(turn->due, turn->n_due, sizeof(*turn->due), by_time);
 	for (i = 0; i < turn->n_due; i++) {
@@ -348,8 +350,13 @@ static void
 trim_pool(struct turn *turn)
 {
 	struct child *child, *next;
-	size_t idle = count_pool(turn->m, CHILD_READY);
+	size_t idle;
 
+	/* Most turns: hot children need not be walked for that. */
+	if (children_of(turn->m->children, KIND_POOL) <=
+	    (size_t)turn->m->conf->pool_min)
+		return;
+	idle = count_pool(turn->m, CHILD_READY);
 	for (child = next_free(children_first(turn->m->children));
 	    child != NULL && idle > (size_t)turn->m->conf->pool_min;
 	    child = next) {
