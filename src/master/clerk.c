@@ -15,6 +15,7 @@
 #include "base/xmem.h"
 #include "lease/loop.h"
 #include "master/children.h"
+#include "master/ownership.h"
 #include "master/state.h"
 
 #include <bsd/sys/queue.h>
@@ -149,7 +150,7 @@ learn(struct clerk *clerk, enum err_kind outcome, const char *text)
 			log_warn(&clerk->log, "PostgreSQL is away: %s", text);
 		clerk->m->is_postgres_up = is_up;
 		if (is_up)
-			master_postgres_back(clerk->m);
+			ownership_postgres_back(clerk->m);
 	}
 	if (!is_up && !event_pending(clerk->probe, EV_TIMEOUT, NULL))
 		event_in_msecs(clerk->probe, PROBE_MSECS);

@@ -28,6 +28,7 @@
 #include "master/control.h"
 #include "master/dispatch.h"
 #include "master/grants.h"
+#include "master/ownership.h"
 #include "master/relay.h"
 #include "master/state.h"
 #include "master/works.h"
@@ -86,88 +87,6 @@ on_redis_down(void *arg)
 
 	if (m->keeper != NULL)
 		keeper_redis_down(m->keeper);
-}
-
-/* What was put off is done now, not at the next interval. */
-void
-master_postgres_back(struct master *m)
-{
-	if (m->accounts != NULL && !m->is_stopping)
-		accounts_database_back(m->accounts);
-	if (m->keeper != NULL && !m->is_stopping && redis_is_up(m->redis))
-		keeper_redis_up(m->keeper);
-}
-
-static bool
-may_claim(void *arg)
-{
-	const struct master *m = arg;
-
-	return !m->is_stopping && !m->is_draining && m->is_postgres_up;
-}
-
-static void
-on_won(void *arg, const struct uuid *id, int64_t deadline)
-{
-	struct master *m = arg;
-
-	account_won(m->accounts, id, deadline);
-}
-
-static void
-on_renewed(void *arg, const struct uuid *id, int64_t deadline)
-{
-	struct master *m = arg;
-
-	account_renewed(m->accounts, id, deadline);
-}
-
-static void
-on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
-{
-	struct master *m = arg;
-
-	accounts_lost(m->accounts, ids, n, how);
-}
-
-static void
-on_shed(void *arg, size_t n)
-{
-	struct master *m = arg;
-
-	if (!m->is_stopping)
-		accounts_shed(m->accounts, n);
-}
-
-static void
-on_released(void *arg)
-{
-	struct master *m = arg;
-
-	if (m->is_stopping)
-		master_stop_step(m);
-}
-
-static void
-on_reconciled(struct master *m, const struct uuid *about,
-    enum err_kind outcome, const char *text)
-{
-	(void)about;
-	(void)text;
-	keeper_live_end(m->keeper, outcome == ERR_NONE);
-	if (outcome == ERR_NONE)
-		accounts_listing_ends(m->accounts);
-}
-
-static void
-on_reconcile(void *arg)
-{
-	struct master *m = arg;
-	struct msg_empty empty = { 0 };
-
-	accounts_listing_begins(m->accounts);
-	clerk_ask(m->clerk, MSG_RECONCILE, &empty, sizeof(empty), NULL,
-	    on_reconciled);
 }
 
 char *
@@ -457,14 +376,7 @@ connect_redis(struct master *m, const char *name, bool is_main)
 static void
 begin_sync(struct master *m)
 {
-	m->accounts = accounts_new(m);
-	m->keeper = keeper_new(&(struct keeper_params){ .base = m->base,
-	    .redis = m->redis, .conf = m->conf, .worker_id = m->worker_id,
-	    .may_claim = may_claim, .on_won = on_won,
-	    .on_renewed = on_renewed, .on_lost = on_lost,
-	    .on_released = on_released, .on_shed = on_shed,
-	    .on_reconcile = on_reconcile, .describe = master_describe,
-	    .arg = m });
+	ownership_begin(m);
 	m->redis_events = connect_redis(m, "events", false);
 	redis_subscribe(m->redis_events, channels,
 	    sizeof(channels) / sizeof(channels[0]), relay_event, m);

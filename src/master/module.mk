@@ -11,6 +11,7 @@ libmaster_a_SOURCES = \
 	src/master/hosts.c src/master/hosts.h \
 	src/master/master.c src/master/master.h \
 	src/master/metrics.c \
+	src/master/ownership.c src/master/ownership.h \
 	src/master/policy.c src/master/policy.h \
 	src/master/relay.c src/master/relay.h \
 	src/master/reply.h \

@@ -91,8 +91,6 @@ int master_reload(struct master *m, struct json_t *reply, struct err *err);
 /* To all children; subsystem -1: all. */
 void master_tell_log_level(struct master *m, enum log_level level,
     int subsystem);
-/* The clerk has reached it again. */
-void master_postgres_back(struct master *m);
 /* Shutdown goes on when somebody has ended. */
 void master_stop_step(struct master *m);
 /* A grant may have to be refused by then. */

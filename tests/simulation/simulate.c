@@ -204,7 +204,7 @@ history(uint64_t seed)
 	plan_make();
 	loop_run(sim.end);
 	if (sim.failures == 0)
-		watch_end();
+		watch_end(params.n == 1);
 	return sim.failures == 0 ? 0 : -1;
 }
 

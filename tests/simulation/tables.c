@@ -10,6 +10,7 @@
 #include "lease/redis.h"
 #include "master/accounts.h"
 #include "master/clerk.h"
+#include "master/ownership.h"
 
 #define PROBE_MSECS 3000 /* as src/master/clerk.c */
 
@@ -132,10 +133,8 @@ learn(struct clerk *clerk, bool is_up)
 	if (m->is_postgres_up != is_up) {
 		m->is_postgres_up = is_up;
 		tell("PostgreSQL is %s", is_up ? "back" : "away");
-		if (is_up && !m->is_stopping)
-			accounts_database_back(m->accounts);
-		if (is_up && !m->is_stopping && redis_is_up(m->redis))
-			keeper_redis_up(m->keeper);
+		if (is_up)
+			ownership_postgres_back(m);
 	}
 	if (!is_up && !event_pending(clerk->probe, EV_TIMEOUT, NULL))
 		event_in_msecs(clerk->probe, PROBE_MSECS);

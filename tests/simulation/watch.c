@@ -38,7 +38,8 @@ static struct {
 	struct watched *accounts;
 	int64_t calm_since;
 	int64_t data_lost_at, wiped_at;
-	uint64_t moves, wins;
+	uint64_t moves, wins; /* moves: from one worker to another */
+	double worst_load; /* owned by one: times live / workers, settled */
 	unsigned *over_budget; /* ticks in a row, by process */
 	size_t cap_over;
 	int64_t worst_orphan; /* msecs, of those within the bound */
@@ -145,7 +146,7 @@ watch_won(struct process *process, uint32_t account)
 	look_at_holders(process, account);
 	watch.wins++;
 	if (w->last_owner != process->serial) {
-		watch.moves++;
+		watch.moves += w->last_owner != NOBODY;
 		if (watch.calm_since + bound_settled(sim.conf) < sim.now &&
 		    w->won_at > sim.rows[account].live_since)
 			violated("account %u moved to %s though nothing has "
@@ -337,6 +338,7 @@ static void
 look_at_load(void)
 {
 	size_t i, n = 0, live = server_live_count(), owned;
+	double load;
 
 	if (watch.calm_since + bound_settled(sim.conf) >= sim.now)
 		return;
@@ -346,6 +348,9 @@ look_at_load(void)
 		if (sim.processes[i]->fit_since == NEVER)
 			continue;
 		owned = keeper_count(sim.processes[i]->m.keeper);
+		load = (double)owned * (double)n / (double)(live + 1);
+		if (load > watch.worst_load)
+			watch.worst_load = load;
 		if ((double)owned > 1.2 * (double)live / (double)n + 5)
 			violated("%s owns %zu accounts; %zu are live and %zu "
 			    "workers alive", sim.processes[i]->m.worker_id,
@@ -541,11 +546,18 @@ watch_begin(void)
 }
 
 void
-watch_end(void)
+watch_end(bool is_told)
 {
-	tell("end: %llu wins, %llu moves, longest without owner %lld s",
-	    (unsigned long long)watch.wins, (unsigned long long)watch.moves,
-	    (long long)watch.worst_orphan / 1000);
+	double hours = (double)sim.now / 3600000;
+
+	if (is_told)
+		printf("%llu wins, %.2f moves per account and hour, longest "
+		    "without owner %lld s of %lld, most owned by one worker "
+		    "%.2f times the mean\n", (unsigned long long)watch.wins,
+		    (double)watch.moves / sim.n_accounts / hours,
+		    (long long)watch.worst_orphan / 1000,
+		    (long long)bound_owned(sim.conf) / 1000,
+		    watch.worst_load);
 }
 
 void

@@ -12,6 +12,7 @@
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/grants.h"
+#include "master/ownership.h"
 #include "master/tiers.h"
 
 #include <stddef.h>
@@ -62,84 +63,42 @@ process_of(const struct master *m)
 	    offsetof(struct process, m));
 }
 
-/* --- what the keeper tells (src/master/master.c) ------------------------------ */
+/* --- what src/master/master.c does ------------------------------------------- */
 
-static bool
-may_claim(void *arg)
+/* The linker (--wrap) sends calls of these here first. */
+void __real_account_won(struct accounts *accounts, const struct uuid *id,
+    int64_t deadline_boot_msecs);
+void __wrap_account_won(struct accounts *accounts, const struct uuid *id,
+    int64_t deadline_boot_msecs);
+void __real_account_renewed(struct accounts *accounts, const struct uuid *id,
+    int64_t deadline_boot_msecs);
+void __wrap_account_renewed(struct accounts *accounts, const struct uuid *id,
+    int64_t deadline_boot_msecs);
+
+void
+__wrap_account_won(struct accounts *accounts, const struct uuid *id,
+    int64_t deadline)
 {
-	const struct master *m = arg;
-
-	return !m->is_stopping && !m->is_draining && m->is_postgres_up;
+	__real_account_won(accounts, id, deadline);
+	watch_won(process_of(accounts->m), uuid_number(id));
 }
 
-static void
-on_won(void *arg, const struct uuid *id, int64_t deadline)
+void
+__wrap_account_renewed(struct accounts *accounts, const struct uuid *id,
+    int64_t deadline)
 {
-	struct master *m = arg;
-
-	account_won(m->accounts, id, deadline);
-	watch_won(process_of(m), uuid_number(id));
+	__real_account_renewed(accounts, id, deadline);
+	watch_renewed(process_of(accounts->m), uuid_number(id));
 }
 
-static void
-on_renewed(void *arg, const struct uuid *id, int64_t deadline)
+void
+master_stop_step(struct master *m)
 {
-	struct master *m = arg;
-
-	account_renewed(m->accounts, id, deadline);
-	watch_renewed(process_of(m), uuid_number(id));
+	process_maybe_ends(process_of(m));
 }
 
-static void
-on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
-{
-	struct master *m = arg;
-
-	accounts_lost(m->accounts, ids, n, how);
-}
-
-static void
-on_shed(void *arg, size_t n)
-{
-	struct master *m = arg;
-
-	if (!m->is_stopping)
-		accounts_shed(m->accounts, n);
-}
-
-static void
-on_released(void *arg)
-{
-	struct master *m = arg;
-
-	if (m->is_stopping)
-		process_maybe_ends(process_of(m));
-}
-
-static void
-on_reconciled(struct master *m, const struct uuid *about,
-    enum err_kind outcome, const char *text)
-{
-	(void)about;
-	(void)text;
-	keeper_live_end(m->keeper, outcome == ERR_NONE);
-	if (outcome == ERR_NONE)
-		accounts_listing_ends(m->accounts);
-}
-
-static void
-on_reconcile(void *arg)
-{
-	struct master *m = arg;
-	struct msg_empty empty = { 0 };
-
-	accounts_listing_begins(m->accounts);
-	clerk_ask(m->clerk, MSG_RECONCILE, &empty, sizeof(empty), NULL,
-	    on_reconciled);
-}
-
-static char *
-describe(void *arg)
+char *
+master_describe(void *arg)
 {
 	(void)arg;
 	return xstrdup("{}");
@@ -263,13 +222,7 @@ begin(void *arg, uint64_t tag)
 	    .on_down = on_redis_down, .arg = m });
 	process->redis = m->redis;
 	m->clerk = clerk_new(m, "main", 0);
-	m->accounts = accounts_new(m);
-	m->keeper = keeper_new(&(struct keeper_params){ .redis = m->redis,
-	    .conf = m->conf, .worker_id = m->worker_id,
-	    .may_claim = may_claim, .on_won = on_won,
-	    .on_renewed = on_renewed, .on_lost = on_lost,
-	    .on_released = on_released, .on_shed = on_shed,
-	    .on_reconcile = on_reconcile, .describe = describe, .arg = m });
+	ownership_begin(m);
 	tell("started");
 }
 

@@ -208,7 +208,8 @@ void watch_write(uint32_t account, uint32_t serial, bool is_accepted);
 void watch_disturbed(const char *what);
 void watch_data_lost(bool is_all);
 void watch_user_active(uint32_t user);
-void watch_end(void);
+/* is_told: with figures. */
+void watch_end(bool is_told);
 
 /* The bounds, as formulas of the settings. */
 int64_t bound_owned(const struct conf *conf);
