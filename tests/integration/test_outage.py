@@ -46,6 +46,9 @@ def test_redis_flushed(herd, dovecot, login, redis, events):
                    for e in events.of("message.new", account_id=account))
     wait_for(lambda: announced() == 3, what="the first three are announced")
     redis.client().flushall()
+    # Its children are killed for it, and who dies between commit and event
+    # takes the event with him (mailherdctl(8), events): not during that.
+    wait_for(lambda: "lease lost" in h.log_text(), 30, "the loss is noticed")
     deliver(dovecot, login, message("Redis was wiped"))
     h.assert_same(account, dovecot, login, 60)
     wait_for(lambda: redis.client().get(f"sync:lease:{account}"), 30,

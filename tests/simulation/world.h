@@ -246,7 +246,7 @@ int64_t bound_settled(const struct conf *conf);
 	    "workers alive")                                                \
 	X(BREAK_LAZY, "lazy", "one account in twenty is never claimed",     \
 	    "has no owner")                                                 \
-	X(BREAK_TURN, "turn", "rounds are skipped though something is free", \
+	X(BREAK_TURN, "turn", "nobody ever looks at all accounts",          \
 	    "has no owner")                                                 \
 	X(BREAK_BUDGET, "budget", "the hot budget is not looked at",        \
 	    "the budget is")                                                \
