@@ -16,7 +16,15 @@ install-settings:
 		$(INSTALL_DATA) "$(top_srcdir)/etc/$$f" \
 		    "$(DESTDIR)$(sysconfdir)/mailherd/$$f" || exit 1; \
 	done
-.PHONY: install-settings
+# What nobody has changed goes, too.
+uninstall-local: uninstall-settings
+uninstall-settings:
+	for f in mailherd.conf quirks.conf; do \
+		! cmp -s "$(top_srcdir)/etc/$$f" \
+		    "$(DESTDIR)$(sysconfdir)/mailherd/$$f" || \
+		rm -f "$(DESTDIR)$(sysconfdir)/mailherd/$$f" || exit 1; \
+	done
+.PHONY: install-settings uninstall-settings
 
 # systemd units, with the directory of the program filled in.
 UNITS = etc/systemd/mailherd-sync@.service etc/systemd/mailherd-jobs@.service
