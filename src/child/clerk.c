@@ -96,6 +96,24 @@ answer_facts(struct clerk *clerk, const struct msg_take_over *ask,
 	return 0;
 }
 
+/* Gone, or anything else: the child finds out for itself. */
+static int
+answer_brief(struct clerk *clerk, const struct msg_brief *ask,
+    struct err *err)
+{
+	struct err failure = ERR_INIT;
+	struct msg_briefing briefing;
+
+	if (sync_brief(clerk->store, &ask->account_id, clerk->arena,
+		&briefing, &failure) == -1 && failure.kind != ERR_GONE) {
+		*err = failure;
+		return -1;
+	}
+	briefing.child = ask->child;
+	runtime_send(&clerk->rt, MSG_BRIEFING, &briefing);
+	return 0;
+}
+
 static int
 answer_live_ids(struct clerk *clerk, struct err *err)
 {
@@ -329,6 +347,8 @@ answer(struct clerk *clerk, const struct frame *frame, struct err *err)
 		return answer_facts(clerk, &p->take_over, true, err);
 	case MSG_LOOK_UP:
 		return answer_facts(clerk, &p->look_up, false, err);
+	case MSG_BRIEF:
+		return answer_brief(clerk, &p->brief, err);
 	case MSG_RECONCILE:
 		return answer_live_ids(clerk, err);
 	case MSG_SWEEP:

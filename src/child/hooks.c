@@ -103,6 +103,14 @@ on_unseal(void *arg, const struct uuid *account_id, const void *sealed,
 	    err);
 }
 
+static int
+on_brief(void *arg, struct msg_briefing *briefing_r)
+{
+	struct child_hooks *h = arg;
+
+	return runtime_brief(h->rt, briefing_r);
+}
+
 void
 child_hooks_init(struct child_hooks *h, struct runtime *rt,
     enum child_kind kind)
@@ -118,6 +126,7 @@ child_hooks_init(struct child_hooks *h, struct runtime *rt,
 		.emit = on_emit,
 		.activity = on_activity,
 		.unseal = on_unseal,
+		.brief = kind == KIND_HOT ? on_brief : NULL,
 		.arg = h,
 	};
 }

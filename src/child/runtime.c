@@ -19,7 +19,8 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-/* The master answers UNSEAL at once; it is stuck when it does not. */
+/* The master answers UNSEAL at once, the clerk in its turn; who does not is
+ * stuck. */
 #define ANSWER_MSECS 30000
 /* It answers a WANT when its time is up; this much grace. */
 #define GRACE_MSECS 5000
@@ -123,7 +124,8 @@ receive(struct runtime *rt, struct frame *frame, int64_t msecs)
 static void
 keep(struct runtime *rt, const struct frame *frame)
 {
-	if (frame->header.type == MSG_SECRET)
+	if (frame->header.type == MSG_SECRET ||
+	    frame->header.type == MSG_BRIEFED)
 		return;
 	if (frame->header.type == MSG_GRANT) {
 		if (frame->payload.grant.is_granted)
@@ -269,6 +271,22 @@ runtime_unseal(struct runtime *rt, const struct uuid *account_id,
 	}
 	explicit_bzero(&frame, sizeof(frame));
 	return rv;
+}
+
+int
+runtime_brief(struct runtime *rt, struct msg_briefing *briefing_r)
+{
+	static const struct msg_empty nothing;
+	struct err unheard = ERR_INIT;
+	struct frame frame;
+
+	runtime_send(rt, MSG_BRIEF_ME, &nothing);
+	if (await(rt, MSG_BRIEFED, 0, &frame, ANSWER_MSECS, &unheard) == -1) {
+		log_debug(&rt->log, "%s", unheard.text);
+		return -1;
+	}
+	*briefing_r = frame.payload.briefed;
+	return 0;
 }
 
 void

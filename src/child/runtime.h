@@ -45,6 +45,9 @@ int runtime_unseal(struct runtime *rt, const struct uuid *account_id,
     const void *sealed, size_t len, char *secret_r, size_t size,
     struct err *err);
 
+/* What a hot child begins with.  -1: not to be had. */
+int runtime_brief(struct runtime *rt, struct msg_briefing *briefing_r);
+
 void runtime_activity(struct runtime *rt, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

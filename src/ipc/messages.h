@@ -22,6 +22,8 @@
 #define MSG_IDS_MAX 100	   /* as many as an event may carry */
 #define MSG_SECRET_SIZE 1024
 #define MSG_SEALED_SIZE 2048
+#define MSG_FOLDER_SIZE 64 /* the name of an INBOX */
+#define MSG_SHORT_SECRET_SIZE 512 /* sealed; a password, not a token */
 
 struct msg_empty {
 	uint32_t unused;
@@ -120,6 +122,44 @@ struct msg_job_lost { /* its child died with it */
 	struct uuid job_id;
 	char owner[MSG_WORKER_SIZE];
 	char how[MSG_TEXT_SIZE];
+};
+
+/*
+ * What a hot child must know to begin, read for it by the clerk: MSG_BRIEF_ME,
+ * on as MSG_BRIEF, and back as MSG_BRIEFING and MSG_BRIEFED.  A session of its
+ * own costs PostgreSQL more than all else a child does that finds nothing new.
+ * is_whole 0: it does not fit in here, or could not be read; the child reads
+ * for itself.
+ */
+struct msg_brief {
+	struct uuid account_id;
+	uint32_t child; /* its generation, for the way back */
+};
+struct msg_briefing {
+	struct uuid account_id, user_id;
+	uint32_t child;
+	uint32_t is_whole;
+	uint32_t tls;	/* enum tls_mode */
+	uint32_t auth_failures;
+	uint32_t secret_len;
+	int64_t epoch, next_try_secs;
+	uint16_t port;
+	char host[MSG_HOST_SIZE];
+	char login[MSG_EMAIL_SIZE];
+	char email[MSG_EMAIL_SIZE];
+	char last_error[MSG_TEXT_SIZE];
+	uint8_t secret[MSG_SHORT_SECRET_SIZE]; /* sealed */
+	struct {
+		int64_t id, generation, stored, last_poll_secs;
+		uint64_t highestmodseq;
+		uint32_t uidvalidity, uidnext, backfill_below, messages,
+		    flag_scan_uid;
+		uint8_t is_remapping;
+		char delimiter;
+		char path[MSG_FOLDER_SIZE];
+		char wire[MSG_FOLDER_SIZE];
+		char no_condstore[MSG_TEXT_SIZE];
+	} inbox;
 };
 
 struct msg_hello {

@@ -68,6 +68,7 @@ struct child {
 	int64_t born_mono_msecs;
 	int wait_status; /* when gone */
 	bool was_hung;	 /* killed because it did not answer */
+	bool is_to_be_briefed; /* has asked what it must know to begin */
 	char why[80];	 /* it was stopped or killed */
 	char activity[64];
 

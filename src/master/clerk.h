@@ -3,7 +3,7 @@
  *
  * Runs in: master.  Never blocks.
  *
- * The answer proper (MSG_FACTS, MSG_LIVE_IDS, MSG_DUE_JOBS) comes through
+ * The answer proper (MSG_FACTS, MSG_BRIEFING, MSG_LIVE_IDS, MSG_DUE_JOBS) comes through
  * relay.c; on_done tells that it is complete.  A clerk that dies or hangs is
  * replaced and asked again.
  */

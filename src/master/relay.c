@@ -170,6 +170,38 @@ relay_event(void *arg, const char *text, size_t len)
 
 /* --- hot, pool, job ----------------------------------------------------- */
 
+/* The clerk could not be asked, or had no answer. */
+static void
+not_briefed(struct master *m, const struct uuid *account_id,
+    enum err_kind outcome, const char *text)
+{
+	static const struct msg_briefing none;
+	const struct account *account;
+
+	(void)text;
+	account = m->accounts == NULL ? NULL :
+	    account_find(m->accounts, account_id);
+	if (outcome == ERR_NONE || account == NULL || account->hot == NULL)
+		return;
+	account->hot->is_to_be_briefed = false;
+	child_send(account->hot, MSG_BRIEFED, &none);
+}
+
+static void
+on_brief_me(struct master *m, struct child *child,
+    const struct msg_empty *nothing)
+{
+	struct msg_brief brief = { .account_id = child->account_id,
+		.child = child->generation };
+
+	(void)nothing;
+	if (child->is_to_be_briefed)
+		return; /* one answer will do */
+	child->is_to_be_briefed = true;
+	clerk_ask(m->clerk, MSG_BRIEF, &brief, sizeof(brief),
+	    &child->account_id, not_briefed);
+}
+
 static void
 on_idling(struct master *m, struct child *child,
     const struct msg_idling *idling)
@@ -225,6 +257,21 @@ on_facts(struct master *m, struct child *child, const struct msg_facts *facts)
 		account_facts(m->accounts, facts);
 }
 
+/* For the child that asked, and for nobody after it. */
+static void
+on_briefing(struct master *m, struct child *clerk,
+    const struct msg_briefing *briefing)
+{
+	struct child *child = children_find(m->children, briefing->child);
+
+	(void)clerk;
+	if (child == NULL || !child->is_to_be_briefed ||
+	    !uuid_is_equal(&child->account_id, &briefing->account_id))
+		return;
+	child->is_to_be_briefed = false;
+	child_send(child, MSG_BRIEFED, briefing);
+}
+
 static void
 on_live_ids(struct master *m, struct child *child, const struct msg_ids *ids)
 {
@@ -261,6 +308,7 @@ on_clerk_done(struct master *m, struct child *child,
 #define on_secret NULL
 #define on_poll_start NULL
 #define on_wake NULL
+#define on_briefed NULL
 #define on_job_start NULL
 #define on_take_over NULL
 #define on_look_up NULL
@@ -270,6 +318,7 @@ on_clerk_done(struct master *m, struct child *child,
 #define on_risk NULL
 #define on_hold_jobs NULL
 #define on_job_lost NULL
+#define on_brief NULL
 
 /* One trampoline per message, so that each handler sees its own type. */
 #define MSG(symbol, handler, sender, payload)                              \
@@ -300,10 +349,12 @@ static const unsigned senders[MSG_TYPE_COUNT] = {
 	[MSG_GIVE_BACK] = ANY,
 	[MSG_UNSEAL] = HOT | POOL | JOB,
 	[MSG_EVENT] = ANY,
+	[MSG_BRIEF_ME] = HOT,
 	[MSG_IDLING] = HOT,
 	[MSG_PASS_DONE] = HOT | POOL,
 	[MSG_JOB_DONE] = JOB,
 	[MSG_FACTS] = CLERK,
+	[MSG_BRIEFING] = CLERK,
 	[MSG_LIVE_IDS] = CLERK,
 	[MSG_DUE_JOBS] = CLERK,
 	[MSG_CLERK_DONE] = CLERK,

@@ -6,15 +6,14 @@
  */
 #include "store/session.h"
 
-#define FOLDER_SQL                                                          \
+#define FOLDERS_SQL                                                         \
 	"SELECT id, path, wire, delimiter, coalesce(role, ''), "            \
 	"is_selectable, uidvalidity, uidnext, highestmodseq, "              \
 	"backfill_below, server_messages, flag_scan_uid, is_remapping, "    \
 	SQL_SECS("missing_since") ", " SQL_SECS("parked_until") ", "        \
 	"park_reason, park_failures, no_condstore, "                        \
 	SQL_SECS("last_poll_at") ", generation, messages "                  \
-	"FROM mailbox WHERE account_id = $1 AND deleted_at IS NULL "        \
-	"ORDER BY id"
+	"FROM mailbox WHERE account_id = $1 AND deleted_at IS NULL "
 
 static void
 read_folder(const PGresult *res, int row, struct arena *arena,
@@ -44,8 +43,8 @@ read_folder(const PGresult *res, int row, struct arena *arena,
 	f->stored = result_int8(res, row, 20);
 }
 
-int
-store_folders_load(struct store *s, const struct uuid *account_id,
+static int
+load(struct store *s, const char *sql, const struct uuid *account_id,
     struct arena *arena, struct folder **folders_r, size_t *n_r,
     struct err *err)
 {
@@ -55,7 +54,7 @@ store_folders_load(struct store *s, const struct uuid *account_id,
 
 	params_init(&p);
 	param_uuid(&p, account_id);
-	if (session_run(s, FOLDER_SQL, &p, &res, err) == -1)
+	if (session_run(s, sql, &p, &res, err) == -1)
 		return -1;
 	n = PQntuples(res);
 	*folders_r = ARENA_ARRAY(arena, struct folder, (size_t)n);
@@ -63,6 +62,29 @@ store_folders_load(struct store *s, const struct uuid *account_id,
 		read_folder(res, i, arena, &(*folders_r)[i]);
 	*n_r = (size_t)n;
 	PQclear(res);
+	return 0;
+}
+
+int
+store_folders_load(struct store *s, const struct uuid *account_id,
+    struct arena *arena, struct folder **folders_r, size_t *n_r,
+    struct err *err)
+{
+	return load(s, FOLDERS_SQL "ORDER BY id", account_id, arena,
+	    folders_r, n_r, err);
+}
+
+int
+store_inbox_load(struct store *s, const struct uuid *account_id,
+    struct arena *arena, struct folder **inbox_r, struct err *err)
+{
+	struct folder *folders;
+	size_t n;
+
+	if (load(s, FOLDERS_SQL "AND role = 'inbox' ORDER BY id", account_id,
+		arena, &folders, &n, err) == -1)
+		return -1;
+	*inbox_r = n > 0 ? &folders[0] : NULL;
 	return 0;
 }
 

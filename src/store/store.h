@@ -248,6 +248,9 @@ struct folder {
 int store_folders_load(struct store *s, const struct uuid *account_id,
     struct arena *arena, struct folder **folders_r, size_t *n_r,
     struct err *err);
+/* NULL: it has none. */
+int store_inbox_load(struct store *s, const struct uuid *account_id,
+    struct arena *arena, struct folder **inbox_r, struct err *err);
 
 enum folder_op_kind {
 	FOLDER_CREATE,	/* wire, path, delimiter, role, is_selectable */

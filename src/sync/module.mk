@@ -2,6 +2,7 @@ noinst_LIBRARIES += libsync.a
 libsync_a_SOURCES = \
 	src/sync/backfill.c src/sync/backfill.h \
 	src/sync/bootstrap.c \
+	src/sync/briefing.c \
 	src/sync/compare.c src/sync/compare.h \
 	src/sync/events.c src/sync/events.h \
 	src/sync/failure.c \

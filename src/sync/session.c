@@ -202,16 +202,22 @@ load_folders(struct session *s, struct err *err)
 	    &s->risks, &s->n_risks, err);
 }
 
-int
-session_load(struct session *s, unsigned states, struct err *err)
+void
+session_forget(struct session *s)
 {
-	if (session_db(s, err) == -1)
-		return -1;
 	arena_reset(s->facts);
 	s->account = NULL;
 	s->folders = NULL;
 	s->risks = NULL;
 	s->n_folders = s->n_risks = 0;
+}
+
+int
+session_load(struct session *s, unsigned states, struct err *err)
+{
+	if (session_db(s, err) == -1)
+		return -1;
+	session_forget(s);
 	if (store_account_load(s->db, &s->fence.account_id, s->facts,
 		&s->account, err) == -1)
 		return -1;

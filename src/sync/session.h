@@ -65,6 +65,11 @@ void session_db_pause(struct session *s);
 /* Account, folders and risks anew.  ERR_FENCED when the epoch has moved,
  * ERR_GONE when the account is in none of `states` (1 << enum). */
 int session_load(struct session *s, unsigned states, struct err *err);
+/* What a hot child begins with: account and INBOX, without a session of its
+ * own where that goes. */
+int session_load_inbox(struct session *s, struct err *err);
+/* All of it: what was read before is gone. */
+void session_forget(struct session *s);
 /* Folders and risks alone, after ERR_STALE. */
 int session_reload(struct session *s, struct err *err);
 

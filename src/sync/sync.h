@@ -39,6 +39,9 @@ struct sync_hooks {
 	int (*unseal)(void *arg, const struct uuid *account_id,
 	    const void *sealed, size_t len, char *secret_r, size_t size,
 	    struct err *err);
+	/* Account and INBOX, read by somebody else (sync_brief); -1: not to be
+	 * had.  NULL: the session reads for itself. */
+	int (*brief)(void *arg, struct msg_briefing *b_r);
 	struct kept_db *kept; /* NULL: every session is closed after use */
 	void *arg;
 };
@@ -100,6 +103,11 @@ int sync_watch_catch_up(struct session *s, struct err *err);
  */
 int sync_record_failure(struct session *s, const struct err *failure,
     bool *condemned_r, int64_t *retry_secs_r, struct err *err);
+
+/* For the brief hook of another process; ERR_GONE when there is no such
+ * account.  The arena takes what is read. */
+int sync_brief(struct store *db, const struct uuid *account_id,
+    struct arena *arena, struct msg_briefing *b_r, struct err *err);
 
 const struct account *sync_account(const struct session *s);
 

@@ -6,7 +6,8 @@
  * After a wake INBOX is selected again on the same connection: with QRESYNC
  * that is one round trip that tells all, and without it the only thing that
  * every server answers honestly (some tell nothing new to NOOP).  PostgreSQL
- * is opened when there is something to write and closed after.
+ * is opened when there is something to write and closed after; what a beginning
+ * must know the clerk reads (briefing.c).
  */
 #include "sync/pass.h"
 
@@ -135,7 +136,7 @@ sync_watch_catch_up(struct session *s, struct err *err)
 static int
 watch(struct session *s, struct err *err)
 {
-	if (session_load(s, 1u << ACCOUNT_LIVE, err) == -1)
+	if (session_load_inbox(s, err) == -1)
 		return -1;
 	session_db_rest(s);
 	if (session_connect(s, err) == -1)

@@ -1,5 +1,8 @@
 """Tiers (R-TIER-1 to 6) and IDLE, counted by the mock server."""
 
+import os
+import signal
+
 import pytest
 
 from fleet import Fleet, ask
@@ -213,3 +216,28 @@ def test_quiet_and_busy_idle_is_left_alone(world):
     f.assert_same()
     assert status(f)["idle_silent"] == 0
     assert pid in f.sync.children()
+
+
+def test_begins_without_a_session_of_its_own(world):
+    """A hot child that finds nothing new needs PostgreSQL by way of the clerk
+    only: hundreds begin at once when a worker is lost."""
+    f = world(4)
+    f.activate_all()
+    f.wait_idle(4, 30)
+    admin = f.herd.pg.connect("postgres")
+    admin.autocommit = True
+    allow = f"ALTER DATABASE {f.herd.dbname} ALLOW_CONNECTIONS"
+    with admin.cursor() as cur:
+        cur.execute(f"{allow} false")
+        since = f.mark()
+        for pid, kind in f.sync.children().items():
+            if kind == "hot":
+                os.kill(pid, signal.SIGKILL)
+        f.wait_first_idle(since, f.logins, 30)
+        cur.execute(f"{allow} true")
+    admin.close()
+    # What it was told is what the server's news is held against.
+    for login in f.logins:
+        f.mock.deliver(login)
+    f.assert_same()
+    f.assert_nothing_double()

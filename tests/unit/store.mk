@@ -33,6 +33,14 @@ test_store_mail_pg_SOURCES = tests/unit/test_store_mail.c \
 	tests/unit/store_world.c tests/unit/store_world.h
 test_store_mail_pg_CPPFLAGS = $(STORE_TEST_CPPFLAGS)
 test_store_mail_pg_LDADD = $(STORE_TEST_LIBS)
+check_PROGRAMS += test_briefing.pg
+TESTS += test_briefing.pg
+test_briefing_pg_SOURCES = tests/unit/test_briefing.c \
+	tests/unit/store_world.c tests/unit/store_world.h
+test_briefing_pg_CPPFLAGS = $(STORE_TEST_CPPFLAGS)
+test_briefing_pg_LDADD = libsync.a libmime.a libremote.a libstore.a libproc.a \
+	libipc.a libconf.a $(STORE_TEST_LIBS) $(ETPAN_LIBS) $(GMIME_LIBS) \
+	$(CONFUSE_LIBS)
 # By hand, under tests/with-postgres: bench_ingest SCHEMA_DIR [MESSAGES [BATCH]]
 EXTRA_PROGRAMS += bench_ingest
 bench_ingest_SOURCES = scripts/bench/ingest.c
