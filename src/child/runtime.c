@@ -193,6 +193,7 @@ resource_name(enum resource resource)
 	static const char *const names[RESOURCE_COUNT] = {
 		[RESOURCE_SOCKET] = "a socket to the server",
 		[RESOURCE_ACCOUNT] = "a connection of the account",
+		[RESOURCE_LOGIN] = "a turn to log in",
 		[RESOURCE_PARSE] = "a parse slot",
 		[RESOURCE_DATABASE] = "a PostgreSQL session",
 	};

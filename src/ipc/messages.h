@@ -38,6 +38,7 @@ struct msg_log_level {
 enum resource {
 	RESOURCE_SOCKET,   /* to host; waits in line up to the deadline */
 	RESOURCE_ACCOUNT,  /* a connection of the account */
+	RESOURCE_LOGIN,	   /* to log in to the account: one at a time */
 	RESOURCE_PARSE,	   /* a MIME parse slot */
 	RESOURCE_DATABASE, /* a PostgreSQL session */
 	RESOURCE_COUNT

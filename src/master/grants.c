@@ -59,6 +59,7 @@ struct grants {
 	struct want_list granted; /* or about to be */
 	TAILQ_HEAD(, host) hosts;
 	struct idmap accounts; /* connections, as a number */
+	struct idmap logins; /* accounts where one is under way */
 	size_t used[RESOURCE_COUNT];
 	size_t n_waiting;
 };
@@ -108,6 +109,9 @@ fits(const struct grants *grants, const struct want *want)
 		return uuid_is_null(&want->account) ||
 		    grants_account_in_use(grants, &want->account) <
 			account_cap(want);
+	case RESOURCE_LOGIN:
+		return uuid_is_null(&want->account) ||
+		    idmap_get(&grants->logins, &want->account) == NULL;
 	case RESOURCE_PARSE:
 		return grants->used[RESOURCE_PARSE] <
 		    (size_t)conf->parse_concurrency;
@@ -120,24 +124,33 @@ fits(const struct grants *grants, const struct want *want)
 }
 
 static void
+count_connection(struct grants *grants, const struct uuid *account, int by)
+{
+	size_t n = grants_account_in_use(grants, account) + (size_t)by;
+
+	if (n == 0)
+		idmap_remove(&grants->accounts, account);
+	else
+		idmap_put(&grants->accounts, account, (void *)(uintptr_t)n);
+}
+
+static void
 count(struct grants *grants, struct want *want, int by)
 {
-	size_t n;
-
 	grants->used[want->msg.resource] += (size_t)by;
 	if (want->msg.resource == RESOURCE_SOCKET) {
 		want->host->used += (size_t)by;
 		if (want->msg.is_idle)
 			want->host->idle += (size_t)by;
-	} else if (want->msg.resource == RESOURCE_ACCOUNT &&
-	    !uuid_is_null(&want->account)) {
-		n = grants_account_in_use(grants, &want->account) +
-		    (size_t)by;
-		if (n == 0)
-			idmap_remove(&grants->accounts, &want->account);
+	} else if (uuid_is_null(&want->account)) {
+		return;
+	} else if (want->msg.resource == RESOURCE_ACCOUNT) {
+		count_connection(grants, &want->account, by);
+	} else if (want->msg.resource == RESOURCE_LOGIN) {
+		if (by > 0)
+			idmap_put(&grants->logins, &want->account, grants);
 		else
-			idmap_put(&grants->accounts, &want->account,
-			    (void *)(uintptr_t)n);
+			idmap_remove(&grants->logins, &want->account);
 	}
 }
 
@@ -227,6 +240,7 @@ say_no(struct grants *grants, const struct want *want)
 	static const char *const names[RESOURCE_COUNT] = {
 		[RESOURCE_SOCKET] = "connection to this host",
 		[RESOURCE_ACCOUNT] = "connection of this account",
+		[RESOURCE_LOGIN] = "turn to log in",
 		[RESOURCE_PARSE] = "place to parse",
 		[RESOURCE_DATABASE] = "PostgreSQL session",
 	};
@@ -495,6 +509,7 @@ grants_free(struct grants **grants_p)
 		want_free(grants, want);
 	}
 	idmap_release(&grants->accounts);
+	idmap_release(&grants->logins);
 	free(grants);
 }
 

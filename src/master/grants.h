@@ -8,6 +8,10 @@
  * is gone, so SIGKILL leaks nothing (R-CONN-1, R-CONN-2, R-MEM-1).  Who must
  * wait waits in order, up to a deadline of its own choosing.
  *
+ * One child at a time logs in to an account: when its password is wrong, the
+ * next knows before it tries (R-LIFE-6).  A refused child keeps its turn until
+ * the refusal is in the account's row.
+ *
  * A connection of an account needs a second word, of who counts them over all
  * workers; that comes later, and the place is kept meanwhile (R-CONN-1).
  */
@@ -40,7 +44,8 @@ void grants_set_gate(struct grants *grants, const struct grants_gate *gate);
 void grants_settle(struct grants *grants, uint64_t tag, bool is_granted,
     int64_t now);
 
-/* `account` may be the null id: then RESOURCE_ACCOUNT is not counted.
+/* `account` may be the null id: then RESOURCE_ACCOUNT and RESOURCE_LOGIN are
+ * not counted.
  * account_cap: what its server is known to allow; 0: the usual number.
  * -1: nonsense (id in use, too many wants). */
 int grants_want(struct grants *grants, uint32_t generation,

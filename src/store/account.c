@@ -311,6 +311,39 @@ store_account_failed(struct store *s, const struct fence *fence,
 	return 0;
 }
 
+int
+store_account_try_login(struct store *s, const struct fence *fence,
+    int64_t secs, bool *is_ours_r, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, secs);
+	if (session_fenced(s, fence, "UPDATE accounts SET "
+	    "next_try_at = now() + $2 * interval '1 second' WHERE id = $1 "
+	    "AND coalesce(next_try_at, '-infinity') <= "
+	    "now() + interval '1 second' RETURNING id", &p, &res, err) == -1)
+		return -1;
+	*is_ours_r = PQntuples(res) > 0;
+	PQclear(res);
+	return 0;
+}
+
+int
+store_account_logged_in(struct store *s, const struct fence *fence,
+    struct err *err)
+{
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	return session_fenced(s, fence, "UPDATE accounts SET "
+	    "auth_failures = 0, next_try_at = NULL WHERE id = $1", &p, NULL,
+	    err);
+}
+
 /* --- users and accounts: changes by ctl ------------------------------------------------- */
 
 int

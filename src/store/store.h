@@ -186,6 +186,15 @@ int store_account_synced(struct store *s, const struct fence *fence,
 int store_account_failed(struct store *s, const struct fence *fence,
     const struct err *failure, int64_t next_try_secs, unsigned auth_refusals,
     bool *became_error_r, struct err *err);
+/*
+ * After a refusal the next try is announced before it is made, so that of all
+ * workers one makes it (R-LIFE-6): nobody else tries for `secs`, unless it
+ * went well.  *is_ours_r false: it is too early, or somebody else was first.
+ */
+int store_account_try_login(struct store *s, const struct fence *fence,
+    int64_t secs, bool *is_ours_r, struct err *err);
+int store_account_logged_in(struct store *s, const struct fence *fence,
+    struct err *err);
 
 /* --- folders ----------------------------------------------------------------- */
 

@@ -13,8 +13,6 @@
 #include "base/clock.h"
 
 #define AUTH_PAUSE_MAX_SECS (6 * 3600)
-/* From the second refusal on: never more than 2 logins in this time. */
-#define LOGIN_WINDOW_SECS 120
 #define THROTTLE_PAUSE_SECS 300
 #define THROTTLE_PAUSE_MAX_SECS 3600
 

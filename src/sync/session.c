@@ -22,6 +22,8 @@
 /* What clocks of two hosts, and rounding, may differ by. */
 #define CLOCK_SLACK_SECS 1
 #define WAIT_MAX_SECS 86400
+/* Less is an answer at once. */
+#define IN_LINE_MSECS 100
 #define KIB ((size_t)1024)
 #define MIB ((uint64_t)1024 * 1024)
 
@@ -273,13 +275,114 @@ session_blobs(struct session *s, struct err *err)
 
 /* --- the mail server ----------------------------------------------------- */
 
+/*
+ * A refusal or the server's own words say when to come again; the row says it
+ * to all: hot and pool children, jobs, the next owner (R-LIFE-6, R-CONN-3).
+ */
+static int
+must_wait(struct session *s, const struct account *a, struct err *err)
+{
+	int64_t wait = a->next_try_secs - clock_wall_secs();
+
+	if (wait <= CLOCK_SLACK_SECS)
+		return 0;
+	s->is_put_off = true;
+	if (wait > WAIT_MAX_SECS)
+		wait = WAIT_MAX_SECS;
+	err_set(err, ERR_TEMPORARY, "the next try is due in %lld s: %s",
+	    (long long)wait, a->last_error);
+	err->retry_after_secs = (uint32_t)wait;
+	return -1;
+}
+
+/* Others of the account may have been refused meanwhile. */
+static int
+must_wait_now(struct session *s, struct err *err)
+{
+	struct account *now;
+	int rv = session_db(s, err) == -1 ? -1 : store_account_load(s->db,
+	    &s->fence.account_id, s->pass, &now, err);
+
+	session_db_rest(s);
+	if (rv == -1)
+		return -1;
+	s->account->auth_failures = now->auth_failures;
+	return must_wait(s, now, err);
+}
+
+static int
+announce_login(struct session *s, struct err *err)
+{
+	bool is_ours;
+	int rv;
+
+	s->is_announced = false;
+	if (s->account->auth_failures == 0)
+		return 0;
+	rv = session_db(s, err) == -1 ? -1 : store_account_try_login(s->db,
+	    &s->fence, LOGIN_WINDOW_SECS, &is_ours, err);
+	session_db_rest(s);
+	if (rv == -1)
+		return -1;
+	s->is_announced = is_ours;
+	if (is_ours)
+		return 0;
+	s->is_put_off = true;
+	err_set(err, ERR_TEMPORARY, "refused before, and somebody else is "
+	    "trying the password");
+	err->retry_after_secs = LOGIN_WINDOW_SECS;
+	return -1;
+}
+
+/* The row says so to the others: they may. */
+static void
+tell_logged_in(struct session *s)
+{
+	struct err err = ERR_INIT;
+
+	if (!s->is_announced)
+		return;
+	s->is_announced = false;
+	if (session_db(s, &err) == -1 ||
+	    store_account_logged_in(s->db, &s->fence, &err) == -1)
+		log_warn(&s->log, "not recorded that the login went well: %s",
+		    err.text);
+	session_db_rest(s);
+}
+
+/*
+ * Where a password is wrong, all children together shall not try it more than
+ * twice in two minutes (R-LIFE-6).  So one of this worker logs in to the
+ * account at a time, whoever had to wait, here or for the connection, looks
+ * again whether it may, and after a refusal the try is announced to the other
+ * workers.
+ */
+static int
+may_log_in(struct session *s, const char *host, uint16_t port,
+    struct err *err)
+{
+	if (s->hooks->want(s->hooks->arg, RESOURCE_LOGIN, host, port,
+		&s->login_permit, err) == -1)
+		return -1;
+	if ((clock_mono_msecs() - s->connect_mono_msecs <= IN_LINE_MSECS ||
+		must_wait_now(s, err) == 0) && announce_login(s, err) == 0)
+		return 0;
+	s->hooks->give_back(s->hooks->arg, s->login_permit);
+	return -1;
+}
+
 static int
 on_want_socket(void *arg, const char *host, uint16_t port, struct err *err)
 {
 	struct session *s = arg;
 
-	return s->hooks->want(s->hooks->arg, RESOURCE_SOCKET, host, port,
-	    &s->socket_permit, err);
+	if (s->hooks->want(s->hooks->arg, RESOURCE_SOCKET, host, port,
+		&s->socket_permit, err) == -1)
+		return -1;
+	if (may_log_in(s, host, port, err) == 0)
+		return 0;
+	s->hooks->give_back(s->hooks->arg, s->socket_permit);
+	return -1;
 }
 
 static void
@@ -322,20 +425,27 @@ fill_params(struct session *s, struct remote_params *p)
 	p->arg = s;
 }
 
-/* A place among the connections of the account first. */
+/* A place among the connections of the account first.  The turn to log in is
+ * over, but for a refusal that is not in the row yet. */
 static int
 open_in_turn(struct session *s, const struct remote_params *params,
     struct err *err)
 {
+	int rv;
+
+	s->connect_mono_msecs = clock_mono_msecs();
 	if (s->hooks->want(s->hooks->arg, RESOURCE_ACCOUNT, params->host,
 		params->port, &s->account_permit, err) == -1)
 		return -1;
 	session_activity(s, "connecting");
-	if (remote_open(&s->remote, params, err) == -1) {
+	rv = remote_open(&s->remote, params, err);
+	if (rv == -1)
 		s->hooks->give_back(s->hooks->arg, s->account_permit);
-		return -1;
-	}
-	return 0;
+	else
+		tell_logged_in(s);
+	if (rv == 0 || err->kind != ERR_AUTH)
+		s->hooks->give_back(s->hooks->arg, s->login_permit);
+	return rv;
 }
 
 static int
@@ -360,34 +470,14 @@ open_remote(struct session *s, struct err *err)
 	return rv;
 }
 
-/*
- * A refusal or the server's own words say when to come again; the row says it
- * to all: hot and pool children, jobs, the next owner (R-LIFE-6, R-CONN-3).
- */
-static int
-must_wait(struct session *s, struct err *err)
-{
-	const struct account *a = s->account;
-	int64_t wait = a->next_try_secs - clock_wall_secs();
-
-	if (wait <= CLOCK_SLACK_SECS)
-		return 0;
-	s->is_put_off = true;
-	if (wait > WAIT_MAX_SECS)
-		wait = WAIT_MAX_SECS;
-	err_set(err, ERR_TEMPORARY, "the next try is due in %lld s: %s",
-	    (long long)wait, a->last_error);
-	err->retry_after_secs = (uint32_t)wait;
-	return -1;
-}
-
 int
 session_connect(struct session *s, struct err *err)
 {
 	s->is_put_off = false;
 	if (s->remote != NULL)
 		return 0;
-	if (session_may_go_on(s, err) == -1 || must_wait(s, err) == -1)
+	if (session_may_go_on(s, err) == -1 ||
+	    must_wait(s, s->account, err) == -1)
 		return -1;
 	if (open_remote(s, err) == -1)
 		return -1;

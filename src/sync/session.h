@@ -10,6 +10,9 @@
 #include "store/blob.h"
 #include "sync/sync.h"
 
+/* From the first refusal on: never more than 2 logins in this time. */
+#define LOGIN_WINDOW_SECS 120
+
 struct progress {
 	bool is_on;
 	int64_t done, total;
@@ -43,10 +46,12 @@ struct session {
 	struct blob_writer *blobs;
 
 	struct remote *remote;
-	uint32_t account_permit, socket_permit;
+	uint32_t account_permit, socket_permit, login_permit;
+	int64_t connect_mono_msecs; /* when this connection was asked for */
 	int64_t selected_id; /* folder; 0: none */
 	uint64_t round_trips_before;
 	bool is_put_off; /* not connected because it is too early */
+	bool is_announced; /* the login, in the account's row */
 
 	struct slot_note note; /* the step under way */
 	struct sync_totals totals;

@@ -162,6 +162,43 @@ def test_refusals_by_all_children_are_counted_together(world):
     assert explain(f, "u0")["refusals"] == 0
 
 
+@pytest.mark.parametrize("job_comes", ["at once", "after a refusal"])
+def test_all_who_want_to_log_in_hear_of_refusals(world, job_comes):
+    """R-LIFE-6: a hot child, a poll and a job of another worker have the same
+    wrong password; whoever has to wait hears of it and does not try, and of
+    those who would try again at the same moment one does."""
+    f = world(1, auth_pause=6, auth_refusals=9)
+    h, m, account = f.herd, f.mock, f.accounts["u0"]
+    f.activate_all()
+    f.wait_idle()
+    m.call("password", account="u0", password="changed")
+    m.fault("stall", account="u0", at="LOGIN", msecs=3000)
+    since = f.mark()
+    m.call("kick", match="u0")
+
+    def stalled():
+        return sum(f["struck"] for f in m.call("faults")["faults"])
+
+    def refused(times):
+        return lambda: len(m.calls(since, account="u0",
+                                   kinds=["refused"])) >= times
+    wait_for(lambda: stalled() >= 1, what="a login is under way")
+    if job_comes != "at once":
+        wait_for(refused(1), what="the first is refused")
+    ask(f.sync, "poll", account=account)
+    h.ctl("account", "refresh", account)
+    wait_for(refused(2), 60, "the second is refused")
+    wait_for(lambda: "refresh_account_job" in f.jobs.log_text() and
+             explain(f, "u0")["wait_s"] > 60, 60, "all have had their turn")
+    assert_never_three_in_two_minutes(tries(m, "u0", since))
+    assert stalled() == 2
+    m.clear()
+    before = f.mark()
+    set_password(f, "u0", "changed")
+    f.wait_first_idle(before, ["u0"], 30)
+    wait_for(lambda: not h.account(account)["last_error"], 60, "all is well")
+
+
 def test_pause_in_the_log_is_the_true_one(world):
     """R-LIFE-6"""
     f = world(1, auth_pause=1, auth_refusals=9)

@@ -154,6 +154,35 @@ START_TEST(a_session_outlives_the_account_it_was_opened_for)
 }
 END_TEST
 
+START_TEST(one_child_at_a_time_logs_in_to_an_account)
+{
+	struct uuid a, b;
+
+	uuid_generate(&a);
+	uuid_generate(&b);
+	want(1, RESOURCE_LOGIN, "", false, 0, &a, 0);
+	want(2, RESOURCE_LOGIN, "", false, 9000, &a, 0);
+	want(3, RESOURCE_LOGIN, "", false, 9000, &a, 0);
+	want(4, RESOURCE_LOGIN, "", false, 0, &b, 0);
+	want(5, RESOURCE_LOGIN, "", false, 0, &nobody, 0);
+	want(6, RESOURCE_LOGIN, "", false, 0, &nobody, 0);
+	ck_assert_int_eq(answers[1], YES);
+	ck_assert_int_eq(answers[2], NOTHING);
+	ck_assert_int_eq(answers[4], YES);
+	ck_assert_int_eq(answers[5], YES);
+	ck_assert_int_eq(answers[6], YES);
+	grants_give_back(grants, 1, 1, 10);
+	ck_assert_int_eq(answers[2], YES);
+	ck_assert_int_eq(answers[3], NOTHING);
+	grants_drop(grants, 2, 20); /* killed */
+	ck_assert_int_eq(answers[3], YES);
+	/* A pool child that goes on to another account. */
+	grants_drop_account(grants, 3, 30);
+	want(7, RESOURCE_LOGIN, "", false, 0, &a, 30);
+	ck_assert_int_eq(answers[7], YES);
+}
+END_TEST
+
 START_TEST(a_dead_child_leaves_nothing_behind)
 {
 	struct uuid a;
@@ -349,6 +378,7 @@ main(void)
 	tcase_add_test(tc, waiting_is_in_order_and_ends);
 	tcase_add_test(tc, an_idle_one_that_waits_stops_no_poll);
 	tcase_add_test(tc, a_session_outlives_the_account_it_was_opened_for);
+	tcase_add_test(tc, one_child_at_a_time_logs_in_to_an_account);
 	tcase_add_test(tc, a_dead_child_leaves_nothing_behind);
 	tcase_add_test(tc, one_database_session_is_kept_for_the_clerk);
 	tcase_add_test(tc, nonsense_is_refused);
