@@ -3,7 +3,7 @@
  *
  * Runs in: mailherdctl, until interrupted.  Blocks.
  *
- * With -j the envelope of mailherd(8), untouched.  For people: when, what, and
+ * With -j the envelope of mailherdctl(8), untouched.  For people: when, what, and
  * the payload as key=value, accounts by their e-mail where PostgreSQL knows it.
  */
 #include "ctl/commands.h"

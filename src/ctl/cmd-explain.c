@@ -338,6 +338,26 @@ print_chain(json_t *reply)
 	}
 }
 
+/* Daemons tell times as numbers, 0 for never; -j tells them as elsewhere. */
+static void
+tell_times(json_t *reply)
+{
+	static const char *const keys[] = { "state_since", "last_mail_at",
+		"last_pass_at", "last_error_at" };
+
+	for (size_t i = 0; i < N_COLUMNS(keys); i++) {
+		json_t *value = json_object_get(reply, keys[i]);
+		char secs[24];
+
+		if (!json_is_integer(value))
+			continue;
+		snprintf(secs, sizeof(secs), "%lld",
+		    (long long)json_integer_value(value));
+		json_object_set_new(reply, keys[i], cell_json(COLUMN_TIME,
+		    json_integer_value(value) == 0 ? NULL : secs));
+	}
+}
+
 int
 cmd_explain(struct ctl *ctl, const struct args *args, struct err *err)
 {
@@ -358,10 +378,12 @@ cmd_explain(struct ctl *ctl, const struct args *args, struct err *err)
 	json_object_del(reply, "ok");
 	json_object_set_new(reply, "source", json_string(is_owners ?
 	    "owner" : "tables"));
-	if (ctl->is_json)
+	if (ctl->is_json) {
+		tell_times(reply);
 		ctl_print_json(json_incref(reply));
-	else
+	} else {
 		print_chain(reply);
+	}
 	json_decref(reply);
 	return 0;
 }

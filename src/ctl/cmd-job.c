@@ -91,7 +91,7 @@ static const struct column show_columns[] = {
 	    tint_error },
 	{ "max_attempts", "At most", COLUMN_NUMBER },
 	{ "owner", "Worker", COLUMN_TEXT, COLUMN_IF_SET },
-	{ "lock_until", "Killed at", COLUMN_TIME, COLUMN_IF_SET },
+	{ "lock_until", "Held until", COLUMN_TIME, COLUMN_IF_SET },
 	{ "created_at", "Created", COLUMN_TIME },
 	{ "finished_at", "Finished", COLUMN_TIME, COLUMN_IF_SET },
 	{ "payload", "Payload", COLUMN_JSON },

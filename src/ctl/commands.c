@@ -109,7 +109,7 @@ const struct command commands[] = {
 	{ "account set", "A", 1, 1, NEEDS_STORE, GROUP_ACCOUNTS,
 	    cmd_account_set, "change servers, login or password",
 	    OPTIONS(account_set_options), "An account in state error is tried "
-	    "again when its servers or credentials change." },
+	    "again when its IMAP server,\nlogin or password changes." },
 	{ "account enable", "A", 1, 1, NEEDS_STORE, GROUP_ACCOUNTS,
 	    cmd_account_enable, "sync an account again" },
 	{ "account disable", "A", 1, 1, NEEDS_STORE, GROUP_ACCOUNTS,

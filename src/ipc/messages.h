@@ -172,7 +172,7 @@ struct msg_activity {
 	char text[64]; /* "idle", "INBOX: fetching 120" ; shown by ps */
 };
 
-/* symbol, name on the channel; payloads in mailherd(8) */
+/* symbol, name on the channel; payloads in mailherdctl(8) */
 #define EVENTS(X)                                        \
 	X(EVENT_ACCOUNT_STATE, "account.state_changed")  \
 	X(EVENT_USER_ACTIVE, "user.active")              \

@@ -4,7 +4,7 @@
  * Runs in: master, mailherdctl.  Pure.
  *
  * One table says which fields each event carries, in both directions; it is
- * the table of mailherd(8).
+ * the table of mailherdctl(8), events.
  */
 #include "lease/events.h"
 

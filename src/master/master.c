@@ -199,8 +199,12 @@ master_reload(struct master *m, struct json_t *reply, struct err *err)
 	master_tell_log_level(m, (enum log_level)m->conf->log_level, -1);
 	log_info(NULL, "settings reloaded%s%s", restart[0] ?
 	    ", these need a restart: " : "", restart);
-	if (reply != NULL && restart[0] != '\0')
+	if (reply != NULL && restart[0] != '\0') {
 		json_object_set_new(reply, "restart", json_string(restart));
+		json_object_set_new(reply, "text", json_sprintf(
+		    "configuration read again; only a restart changes %s",
+		    restart));
+	}
 	spawn_renew();
 	/* New settings reach children by fork.  Hot ones keep theirs until
 	 * their connection ends: a reload should not reconnect everybody. */

@@ -86,7 +86,7 @@ struct master {
 /* master.c */
 void master_stop(struct master *m, const char *why);
 void master_drain(struct master *m);
-/* Adds "restart" (names of settings) to `reply` unless that is NULL. */
+/* Tells in `reply`, unless that is NULL, which settings need a restart. */
 int master_reload(struct master *m, struct json_t *reply, struct err *err);
 /* To all children; subsystem -1: all. */
 void master_tell_log_level(struct master *m, enum log_level level,

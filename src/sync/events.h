@@ -10,7 +10,7 @@
  * to the totals. */
 void events_commit(struct session *s, int64_t folder_id,
     const struct commit_result *result);
-/* mailbox.changed: created, renamed, changed, missing, deleted, remapped */
+/* mailbox.changed: created, renamed, updated, deleted, remapped */
 void events_folder(struct session *s, int64_t folder_id, const char *change);
 void events_progress(struct session *s, const struct folder *folder);
 /* account.state_changed */

@@ -326,6 +326,9 @@ def test_explain_without_an_owner_here(world):
         "chain".split())
     assert common <= set(mine) and common <= set(told)
     assert told["owner"] == mine["owner"] and told["epoch"] == mine["epoch"]
+    for key in ("state_since", "last_pass_at"):  # as all times of -j
+        for one in (mine, told):
+            assert one[key] is None or one[key].endswith("Z"), key
     assert told["lease_left_s"] > 0
     h.ctl("-s", elsewhere, "tier", account, "cold")
     wait_for(lambda: explain(f, "u0")["tier"] == "cold", what="pinned")

@@ -107,8 +107,12 @@ def test_signals(herd, dovecot, login):
 
 def test_stop_and_reload_by_command(herd, dovecot, login):
     h, account = started(herd, dovecot, login, 3)
+    with open(h.conf, "a", encoding="utf-8") as f:
+        f.write("search_backend = none\n")
     for d in h.daemons:
-        d.ctl("reload")
+        told = d.ctl("reload")[0]
+        assert told["restart"] == "search_backend"
+        assert told["text"].endswith("restart changes search_backend")
         d.ctl("log", "info")
         d.ctl("stop")
         assert d.proc.wait(10) == 0
