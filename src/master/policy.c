@@ -81,6 +81,7 @@ policy_tier(const struct conf *conf, const struct tier_facts *facts,
 	return TIER_COLD;
 }
 
+/* Among equals, who idles goes on: nobody is the better for a change. */
 static int
 by_claim_to_be_hot(const void *va, const void *vb)
 {
@@ -88,9 +89,9 @@ by_claim_to_be_hot(const void *va, const void *vb)
 
 	if (a->is_exempt != b->is_exempt)
 		return a->is_exempt ? -1 : 1;
-	if (a->last_activity_secs == b->last_activity_secs)
-		return 0;
-	return a->last_activity_secs > b->last_activity_secs ? -1 : 1;
+	if (a->last_activity_secs != b->last_activity_secs)
+		return a->last_activity_secs > b->last_activity_secs ? -1 : 1;
+	return (int)b->has_place - (int)a->has_place;
 }
 
 size_t

@@ -71,15 +71,14 @@ on_hints(void *arg, const struct uuid *id, const struct hints *hints)
 {
 	struct master *m = arg;
 	struct account *account = account_find(m->accounts, id);
+	enum tier tier;
 
 	if (account == NULL || account->state != ACCOUNT_OWNED)
 		return;
-	/* Just claimed: what the owner before us thought (R-TIER-1). */
-	if (!account->has_hints && tier_parse(hints->tier, &account->tier) ==
-	    0) {
-		account->rule = "inherited";
-		account_set_log(account);
-	}
+	/* Just claimed: what the owner before us thought (R-TIER-1).  Others
+	 * may have the places by now: it is a change like any other. */
+	if (!account->has_hints && tier_parse(hints->tier, &tier) == 0)
+		set_tier(account, m, tier, "inherited");
 	account->has_hints = true;
 	account->facts.is_pinned = tier_parse(hints->pin,
 	    &account->facts.pin) == 0;

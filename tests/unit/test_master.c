@@ -7,9 +7,12 @@
 
 #include <bsd/string.h>
 #include <check.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *
@@ -602,10 +605,14 @@ START_TEST(reload_keeps_the_connection)
 }
 END_TEST
 
+/* Leases that no pause of the machine ends: hot children are counted as they
+ * begin, and one that was killed would be counted twice. */
+#define LONG_LEASES "lease_ttl=600", "lease_renew=200"
+
 START_TEST(hot_budget_and_host_cap_bound_idle)
 {
 	static const char *const settings[] = { "hot_budget_per_worker=4",
-		NULL };
+		LONG_LEASES, NULL };
 	struct player *p;
 
 	script->n_accounts = 10;
@@ -619,13 +626,55 @@ END_TEST
 
 START_TEST(host_cap_leaves_room_for_polls)
 {
-	static const char *const settings[] = { "per_host_conn_cap=5", NULL };
+	static const char *const settings[] = { "per_host_conn_cap=5",
+		LONG_LEASES, NULL };
 	struct player *p;
 
 	script->n_accounts = 10;
 	p = player_start("sync", settings);
 	WAIT_FOR(player_status(p, "hot") == 10);
 	WAIT_FOR(script->hots == 4 && script->polls >= 20);
+	ck_assert_uint_eq(script->hots, 4);
+	ck_assert_int_eq(player_status(p, "polled_instead"), 6);
+}
+END_TEST
+
+/* Answers come late, after turns of the master; a new child of ours. */
+static pid_t
+slow_redis_down(void)
+{
+	pid_t redis = stage_redis_pid(), pid = fork();
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	for (;;) {
+		kill(redis, SIGSTOP);
+		poll(NULL, 0, 50);
+		kill(redis, SIGCONT);
+		poll(NULL, 0, 5);
+	}
+}
+
+/* R-TIER-1: hot for the owner before, who may have had more room. */
+START_TEST(inherited_tiers_are_bounded_as_others)
+{
+	static const char *const settings[] = { "per_host_conn_cap=5",
+		"tier_interval=3600", LONG_LEASES, NULL };
+	struct player *p;
+	pid_t brake;
+	unsigned i;
+
+	script->n_accounts = 10;
+	for (i = 0; i < 10; i++)
+		redis_say("SET test:sync:tier:%s hot", id_of(i));
+	brake = slow_redis_down();
+	p = player_start("sync", settings);
+	WAIT_FOR(player_status(p, "hot") == 10);
+	WAIT_FOR(script->hots >= 4 && script->polls >= 20);
+	kill(brake, SIGKILL);
+	waitpid(brake, NULL, 0);
+	kill(stage_redis_pid(), SIGCONT);
 	ck_assert_uint_eq(script->hots, 4);
 	ck_assert_int_eq(player_status(p, "polled_instead"), 6);
 }
@@ -959,6 +1008,7 @@ main(void)
 	ADD(reload_keeps_the_connection);
 	ADD(hot_budget_and_host_cap_bound_idle);
 	ADD(host_cap_leaves_room_for_polls);
+	ADD(inherited_tiers_are_bounded_as_others);
 	tc = part(suite, "jobs");
 	ADD(jobs_are_run_within_their_cap);
 	ADD(hanging_job_is_killed_and_the_next_runs);

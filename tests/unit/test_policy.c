@@ -76,6 +76,21 @@ START_TEST(idle_never_takes_the_last_fifth)
 }
 END_TEST
 
+START_TEST(among_equals_who_idles_goes_on)
+{
+	struct hot_candidate c[] = {
+		{ .index = 0, .last_activity_secs = 10 },
+		{ .index = 1, .last_activity_secs = 20 },
+		{ .index = 2, .last_activity_secs = 10, .has_place = true },
+		{ .index = 3, .last_activity_secs = 10 },
+	};
+
+	ck_assert_uint_eq(policy_budget(c, 4, 2), 2);
+	ck_assert_uint_eq(c[0].index, 1);
+	ck_assert_uint_eq(c[1].index, 2);
+}
+END_TEST
+
 START_TEST(places_go_to_sessions_then_to_those_who_have_them)
 {
 	struct hot_candidate c[] = {
@@ -304,6 +319,7 @@ main(void)
 	tcase_add_test(tc, tier_follows_session_mail_and_activity);
 	tcase_add_test(tc, budget_never_degrades_a_session);
 	tcase_add_test(tc, idle_never_takes_the_last_fifth);
+	tcase_add_test(tc, among_equals_who_idles_goes_on);
 	tcase_add_test(tc, places_go_to_sessions_then_to_those_who_have_them);
 	tcase_add_test(tc, never_three_refused_logins_in_two_minutes);
 	tcase_add_test(tc, behind_for_a_grace_at_the_same_place_is_silent);
