@@ -92,16 +92,26 @@ class World:
                **settings})
 
 
-def pss(pid):
-    """Proportional set size in kB; 0 when the process is gone."""
+def rollup(pid, field):
+    """A line of /proc/PID/smaps_rollup in kB; 0 when the process is gone."""
     try:
         with open(f"/proc/{pid}/smaps_rollup") as f:
             for line in f:
-                if line.startswith("Pss:"):
+                if line.startswith(f"{field}:"):
                     return int(line.split()[1])
     except OSError:
         pass
     return 0
+
+
+def pss(pid):
+    """Proportional set size in kB."""
+    return rollup(pid, "Pss")
+
+
+def own(pid):
+    """What the process has written to and shares with nobody, in kB."""
+    return rollup(pid, "Private_Dirty")
 
 
 def percentile(values, part):

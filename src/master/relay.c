@@ -301,63 +301,48 @@ on_clerk_done(struct master *m, struct child *child,
 
 /* --- the table ---------------------------------------------------------- */
 
-/* Messages of the master have no handler here. */
-#define on_stop NULL
-#define on_log_level NULL
-#define on_grant NULL
-#define on_secret NULL
-#define on_poll_start NULL
-#define on_wake NULL
-#define on_briefed NULL
-#define on_job_start NULL
-#define on_take_over NULL
-#define on_look_up NULL
-#define on_reconcile NULL
-#define on_sweep NULL
-#define on_upkeep NULL
-#define on_risk NULL
-#define on_hold_jobs NULL
-#define on_job_lost NULL
-#define on_brief NULL
-
-/* One trampoline per message, so that each handler sees its own type. */
-#define MSG(symbol, handler, sender, payload)                              \
-	__attribute__((unused)) static void call_##handler(               \
-	    struct master *m, struct child *child, const void *p)         \
-	{                                                                 \
-		void (*f)(struct master *, struct child *,                \
-		    const payload *) = on_##handler;                      \
-		if (f != NULL)                                            \
-			f(m, child, p);                                   \
-	}
-#include "ipc/messages.def"
-#undef MSG
-
-static const struct {
-	void (*call)(struct master *m, struct child *child, const void *p);
-} handlers[MSG_TYPE_COUNT] = {
-#define MSG(symbol, handler, sender, payload) [symbol] = { call_##handler },
-#include "ipc/messages.def"
-#undef MSG
+/* Who may send it.  Here, as in the handlers, a missing one does not compile. */
+enum {
+	from_hello = ANY,
+	from_activity = ANY,
+	from_want = ANY,
+	from_give_back = ANY,
+	from_unseal = HOT | POOL | JOB,
+	from_event = ANY,
+	from_brief_me = HOT,
+	from_idling = HOT,
+	from_pass_done = HOT | POOL,
+	from_job_done = JOB,
+	from_facts = CLERK,
+	from_live_ids = CLERK,
+	from_due_jobs = CLERK,
+	from_briefing = CLERK,
+	from_clerk_done = CLERK,
 };
 
-/* Who may send it. */
-static const unsigned senders[MSG_TYPE_COUNT] = {
-	[MSG_HELLO] = ANY,
-	[MSG_ACTIVITY] = ANY,
-	[MSG_WANT] = ANY,
-	[MSG_GIVE_BACK] = ANY,
-	[MSG_UNSEAL] = HOT | POOL | JOB,
-	[MSG_EVENT] = ANY,
-	[MSG_BRIEF_ME] = HOT,
-	[MSG_IDLING] = HOT,
-	[MSG_PASS_DONE] = HOT | POOL,
-	[MSG_JOB_DONE] = JOB,
-	[MSG_FACTS] = CLERK,
-	[MSG_BRIEFING] = CLERK,
-	[MSG_LIVE_IDS] = CLERK,
-	[MSG_DUE_JOBS] = CLERK,
-	[MSG_CLERK_DONE] = CLERK,
+/* One trampoline per message of a child, so that each handler sees its own
+ * type; messages of the master have none. */
+#define CALL_FROM_MASTER(handler, payload)
+#define CALL_FROM_CHILD(handler, payload)                 \
+	static void call_##handler(struct master *m,     \
+	    struct child *child, const void *p)          \
+	{                                                \
+		const payload *typed = p;                \
+		on_##handler(m, child, typed);           \
+	}
+#define MSG(symbol, handler, sender, payload) CALL_##sender(handler, payload)
+#include "ipc/messages.def"
+#undef MSG
+
+#define ROW_FROM_MASTER(handler) { NULL, 0 }
+#define ROW_FROM_CHILD(handler) { call_##handler, from_##handler }
+static const struct {
+	void (*call)(struct master *m, struct child *child, const void *p);
+	unsigned senders; /* kinds, as bits */
+} handlers[MSG_TYPE_COUNT] = {
+#define MSG(symbol, handler, sender, payload) [symbol] = ROW_##sender(handler),
+#include "ipc/messages.def"
+#undef MSG
 };
 
 void
@@ -366,7 +351,7 @@ relay_message(void *arg, struct child *child, const struct frame *frame)
 	struct master *m = arg;
 	unsigned type = frame->header.type;
 
-	if ((senders[type] & (1u << child->kind)) == 0) {
+	if ((handlers[type].senders & (1u << child->kind)) == 0) {
 		child_talks_nonsense(child, msg_type_name(type));
 		return;
 	}
