@@ -48,6 +48,7 @@ def base(request):
     path = servers.work_dir()
     yield path
     if request.session.testsfailed == 0 and \
+            not hasattr(request.session, "is_unsound") and \
             not os.environ.get("MAILHERD_KEEP"):
         shutil.rmtree(path, ignore_errors=True)
 
@@ -97,11 +98,16 @@ def imap_kind(request):
 
 
 @pytest.fixture
-def mock(test_dir, certs):
+def mock(test_dir, certs, request):
     """A factory of mock servers; what was made ends with the test."""
-    with contextlib.ExitStack() as stack:
-        yield lambda **group: stack.enter_context(
-            mock_module.Mock(test_dir, certs, **group))
+    stack = contextlib.ExitStack()
+    yield lambda **group: stack.enter_context(
+        mock_module.Mock(test_dir, certs, **group))
+    try:
+        stack.close()
+    except AssertionError:
+        keep_logs(request)
+        raise
 
 
 numbers = itertools.count(1)
@@ -121,13 +127,19 @@ def login(logins):
 def test_dir(base, request):
     path = servers.own_dir(base, f"t{next(numbers)}")
     yield path
-    failed = any(getattr(request.node, f"report_{w}", None)
-                 and getattr(request.node, f"report_{w}").failed
-                 for w in ("setup", "call"))
+    failed = hasattr(request.node, "is_unsound") or any(
+        getattr(request.node, f"report_{w}", None)
+        and getattr(request.node, f"report_{w}").failed
+        for w in ("setup", "call"))
     if failed:
         print_logs(path)
     elif not os.environ.get("MAILHERD_KEEP"):
         shutil.rmtree(path, ignore_errors=True)
+
+
+def keep_logs(request):
+    """The report of a teardown comes only when all is torn down."""
+    request.node.is_unsound = request.session.is_unsound = True
 
 
 def print_logs(path):
@@ -156,7 +168,7 @@ def events(redis):
 
 
 @pytest.fixture
-def herd(programs, test_dir, pg, redis, certs):
+def herd(programs, test_dir, pg, redis, certs, request):
     """A factory; everything made by it ends with the test."""
     made = []
 
@@ -173,4 +185,6 @@ def herd(programs, test_dir, pg, redis, certs):
             h.__exit__(None)
         except AssertionError as e:
             problems.append(str(e))
-    assert not problems, "\n".join(problems)
+    if problems:
+        keep_logs(request)
+        pytest.fail("\n".join(problems), pytrace=False)

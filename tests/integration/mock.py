@@ -15,7 +15,7 @@ import socket
 import subprocess
 import threading
 
-from herd import build_dir
+from herd import CRASHES, UNSOUND, assert_sound, build_dir
 from servers import Server, child_env, end_process, give, run_as
 
 
@@ -74,9 +74,12 @@ class Mock(Server):
             self.client.close()
             self.client = None
         if self.proc:
-            end_process(self.proc)
+            code = end_process(self.proc)
             self.proc.stdout.close()
             self.proc = None
+            assert_sound(self.log_text())
+            assert code not in CRASHES, \
+                f"{UNSOUND}: exit code {code} of mockimapd"
 
     def call(self, cmd, **arguments):
         """One command; its answer.  May be used from several threads."""
