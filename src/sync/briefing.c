@@ -142,14 +142,20 @@ take_inbox(struct session *s, const struct msg_briefing *b)
 	s->n_folders = 1;
 }
 
+bool
+session_is_briefed(struct session *s, struct msg_briefing *b)
+{
+	return s->hooks->brief != NULL &&
+	    s->hooks->brief(s->hooks->arg, b) == 0 && b->is_whole &&
+	    b->epoch == s->fence.epoch;
+}
+
 int
 session_load_inbox(struct session *s, struct err *err)
 {
 	struct msg_briefing b;
 
-	if (s->hooks->brief == NULL ||
-	    s->hooks->brief(s->hooks->arg, &b) == -1 || !b.is_whole ||
-	    b.epoch != s->fence.epoch)
+	if (!session_is_briefed(s, &b))
 		return session_load(s, 1u << ACCOUNT_LIVE, err);
 	session_forget(s);
 	take_account(s, &b);

@@ -295,17 +295,31 @@ must_wait(struct session *s, const struct account *a, struct err *err)
 	return -1;
 }
 
-/* Others of the account may have been refused meanwhile. */
+static int
+read_again(struct session *s, struct account **now_r, struct err *err)
+{
+	int rv = session_db(s, err) == -1 ? -1 : store_account_load(s->db,
+	    &s->fence.account_id, s->pass, now_r, err);
+
+	session_db_rest(s);
+	return rv;
+}
+
+/* Others of the account may have been refused meanwhile.  Hundreds that begin
+ * at once all had to wait: they are briefed again. */
 static int
 must_wait_now(struct session *s, struct err *err)
 {
-	struct account *now;
-	int rv = session_db(s, err) == -1 ? -1 : store_account_load(s->db,
-	    &s->fence.account_id, s->pass, &now, err);
+	struct msg_briefing b;
+	struct account briefed = { 0 }, *now = &briefed;
 
-	session_db_rest(s);
-	if (rv == -1)
+	if (session_is_briefed(s, &b)) {
+		briefed.auth_failures = b.auth_failures;
+		briefed.next_try_secs = b.next_try_secs;
+		briefed.last_error = b.last_error;
+	} else if (read_again(s, &now, err) == -1) {
 		return -1;
+	}
 	s->account->auth_failures = now->auth_failures;
 	return must_wait(s, now, err);
 }

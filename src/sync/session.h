@@ -73,6 +73,8 @@ int session_load(struct session *s, unsigned states, struct err *err);
 /* What a hot child begins with: account and INBOX, without a session of its
  * own where that goes. */
 int session_load_inbox(struct session *s, struct err *err);
+/* Account and INBOX as the clerk reads them; false: read for yourself. */
+bool session_is_briefed(struct session *s, struct msg_briefing *b_r);
 /* All of it: what was read before is gone. */
 void session_forget(struct session *s);
 /* Folders and risks alone, after ERR_STALE. */
