@@ -6,7 +6,7 @@
  * Labels lie.  A table says what each really means in mail (gb2312 is gb18030,
  * iso-8859-1 is windows-1252); a label outside the table is unknown, whatever
  * libc could do with it, which also keeps its rarer converters and their bugs
- * out of reach.  All converters are loaded before fork (a few
+ * out of reach.  All converters are loaded before a child is made (a few
  * milliseconds, 1.3 MB shared): a confined child may not find them any more.
  */
 #include "mime/charset.h"

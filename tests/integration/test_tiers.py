@@ -241,3 +241,20 @@ def test_begins_without_a_session_of_its_own(world):
         f.mock.deliver(login)
     f.assert_same()
     f.assert_nothing_double()
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+def test_begins_though_the_clerk_is_lost(world, blow):
+    """Who is to be briefed waits for the next clerk, or reads for himself."""
+    f = world(4, command_timeout=5)
+    f.activate_all()
+    f.wait_idle(4, 30)
+    since = f.mark()
+    for pid, kind in f.sync.children().items():
+        if kind in ("clerk", "hot"):
+            os.kill(pid, blow if kind == "clerk" else signal.SIGKILL)
+    f.wait_first_idle(since, f.logins, 60)
+    for login in f.logins:
+        f.mock.deliver(login)
+    f.assert_same()
+    f.assert_nothing_double()

@@ -257,3 +257,26 @@ world_thread(struct world *w, int64_t message_id)
 	return world_int(w, "SELECT thread_id FROM messages WHERE id = %lld",
 	    (long long)message_id);
 }
+
+/* --- the program --------------------------------------------------------- */
+
+int
+world_run(Suite *suite)
+{
+	struct err err = ERR_INIT;
+	struct store *s;
+	SRunner *runner;
+	int version, failed;
+
+	if (store_open(&s, world_db(), "test", &err) == -1 ||
+	    store_migrate(s, SCHEMA_DIR, NULL, NULL, &version, &err) == -1) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	store_close(&s);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

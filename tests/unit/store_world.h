@@ -9,6 +9,8 @@
 
 #include "store/store.h"
 
+#include <check.h>
+
 struct world {
 	struct arena *arena;
 	struct store *s;
@@ -35,6 +37,9 @@ struct mail {
 	const char *keywords;
 	const char *text;
 };
+
+/* main() of such a test: a database with the schema, then the suite. */
+int world_run(Suite *suite);
 
 const char *world_db(void);
 void world_open(struct world *w);

@@ -1079,20 +1079,5 @@ make_suite(void)
 int
 main(void)
 {
-	struct err err = ERR_INIT;
-	struct store *s;
-	SRunner *runner;
-	int version, failed;
-
-	if (store_open(&s, world_db(), "test", &err) == -1 ||
-	    store_migrate(s, SCHEMA_DIR, NULL, NULL, &version, &err) == -1) {
-		fprintf(stderr, "%s\n", err.text);
-		return 1;
-	}
-	store_close(&s);
-	runner = srunner_create(make_suite());
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return world_run(make_suite());
 }
