@@ -51,7 +51,9 @@ CREATE TABLE accounts (
 	                CHECK (smtp_tls IN ('none', 'starttls', 'tls')),
 	smtp_login      text NOT NULL DEFAULT '',
 	auth            text NOT NULL DEFAULT 'password',
+	-- sealed by mailherdctl, each for one server, port, TLS mode and login
 	secret          bytea,
+	smtp_secret     bytea,
 	last_mail_at    timestamptz,
 	last_sync_at    timestamptz,
 	bootstrapped_at timestamptz,  -- first became live

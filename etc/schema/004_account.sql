@@ -67,15 +67,18 @@ BEGIN
 	    ARRAY['new', 'bootstrapping', 'live'], 'error', text_);
 END $$;
 
--- disabled or error -> live, or bootstrapping with a job.
+-- disabled or error -> live, or bootstrapping with a job.  Decided under the
+-- locks: a delete that was waiting for them has been seen or comes after.
 CREATE FUNCTION account_enable(acc uuid, OUT state text, OUT job uuid)
 LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
 BEGIN
+	PERFORM FROM account_fence WHERE account_id = acc
+	FOR NO KEY UPDATE;
 	SELECT CASE WHEN a.state = 'deleted' THEN NULL
 	    WHEN a.state IN ('new', 'bootstrapping', 'live') THEN a.state
 	    WHEN a.bootstrapped_at IS NOT NULL THEN 'live'
 	    ELSE 'bootstrapping' END
-	INTO state FROM accounts a WHERE a.id = acc;
+	INTO state FROM accounts a WHERE a.id = acc FOR UPDATE;
 	IF state IS NULL THEN
 		RAISE EXCEPTION 'no such account: %', acc
 		    USING ERRCODE = 'MH002';

@@ -94,13 +94,13 @@ on_activity(void *arg, const char *text)
 }
 
 static int
-on_unseal(void *arg, const struct uuid *account_id, const void *sealed,
-    size_t len, char *secret_r, size_t size, struct err *err)
+on_unseal(void *arg, const struct seal_bond *bond,
+    const struct sealed *sealed, char *secret_r, size_t size,
+    struct err *err)
 {
 	struct child_hooks *h = arg;
 
-	return runtime_unseal(h->rt, account_id, sealed, len, secret_r, size,
-	    err);
+	return runtime_unseal(h->rt, bond, sealed, secret_r, size, err);
 }
 
 static int

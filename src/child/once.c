@@ -67,13 +67,14 @@ on_activity(void *arg, const char *text)
 }
 
 static int
-on_unseal(void *arg, const struct uuid *account_id, const void *sealed,
-    size_t len, char *secret_r, size_t size, struct err *err)
+on_unseal(void *arg, const struct seal_bond *bond,
+    const struct sealed *sealed, char *secret_r, size_t size,
+    struct err *err)
 {
 	size_t n;
 
 	(void)arg;
-	return vault_open(account_id, sealed, len, secret_r, size, &n, err);
+	return vault_open(bond, sealed, secret_r, size, &n, err);
 }
 
 static int

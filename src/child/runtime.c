@@ -242,8 +242,8 @@ runtime_give_back(struct runtime *rt, uint32_t want_id)
 }
 
 int
-runtime_unseal(struct runtime *rt, const struct uuid *account_id,
-    const void *sealed, size_t len, char *secret_r, size_t size,
+runtime_unseal(struct runtime *rt, const struct seal_bond *bond,
+    const struct sealed *sealed, char *secret_r, size_t size,
     struct err *err)
 {
 	struct msg_unseal msg;
@@ -252,12 +252,13 @@ runtime_unseal(struct runtime *rt, const struct uuid *account_id,
 	int rv = 0;
 
 	memset(&msg, 0, sizeof(msg));
-	if (len > sizeof(msg.sealed))
+	if (sealed->len > sizeof(msg.sealed))
 		return err_set(err, ERR_CONFIG, "the sealed secret is %zu "
-		    "bytes long", len);
-	msg.account_id = *account_id;
-	msg.len = (uint32_t)len;
-	memcpy(msg.sealed, sealed, len);
+		    "bytes long", sealed->len);
+	msg.account_id = bond->account_id;
+	memcpy(msg.address, bond->address, sizeof(msg.address));
+	msg.len = (uint32_t)sealed->len;
+	memcpy(msg.sealed, sealed->bytes, sealed->len);
 	runtime_send(rt, MSG_UNSEAL, &msg);
 	if (await(rt, MSG_SECRET, 0, &frame, ANSWER_MSECS, err) == -1)
 		return -1;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "ipc/channel.h"
 #include "proc/spawn.h"
+#include "proc/vault.h"
 
 struct runtime {
 	int channel;
@@ -41,8 +42,8 @@ int runtime_want(struct runtime *rt, enum resource resource, const char *host,
 void runtime_give_back(struct runtime *rt, uint32_t want_id);
 
 /* Opens the account's credentials; wipe them after use. */
-int runtime_unseal(struct runtime *rt, const struct uuid *account_id,
-    const void *sealed, size_t len, char *secret_r, size_t size,
+int runtime_unseal(struct runtime *rt, const struct seal_bond *bond,
+    const struct sealed *sealed, char *secret_r, size_t size,
     struct err *err);
 
 /* What a hot child begins with.  -1: not to be had. */

@@ -58,31 +58,75 @@ take_text(const struct args *args, const char *option, const char **field)
 		*field = value;
 }
 
-/* Asks for or reads the password and seals it for a->id. */
+struct secret {
+	char text[PASSWORD_SIZE];
+	size_t len;
+};
+
+static int
+secret_seal(struct ctl *ctl, const struct uuid *account_id,
+    const struct seal_address *address, const struct secret *secret,
+    struct sealed *sealed_r, struct err *err)
+{
+	struct buf out = BUF_INIT;
+	struct seal_bond bond;
+	uint8_t *bytes;
+	int rc;
+
+	seal_bond_make(&bond, account_id, address);
+	rc = vault_seal(&bond, secret->text, secret->len, &out, err);
+	if (rc == 0) {
+		bytes = arena_alloc(ctl->arena, out.len);
+		memcpy(bytes, out.data, out.len);
+		*sealed_r = (struct sealed){ bytes, out.len };
+	}
+	buf_release(&out);
+	return rc;
+}
+
+/* One password, sealed for each of the servers it may be sent to. */
+static int
+secret_seal_for_servers(struct ctl *ctl, struct account *a,
+    const struct secret *secret, struct err *err)
+{
+	const struct seal_address imap = { "imap", a->imap_host,
+		tls_mode_name(a->imap_tls), a->imap_login, a->imap_port };
+	const struct seal_address smtp = { "smtp", a->smtp_host,
+		tls_mode_name(a->smtp_tls), a->smtp_login, a->smtp_port };
+	struct sealed sealed, smtp_sealed = { NULL, 0 };
+
+	if (secret_seal(ctl, &a->id, &imap, secret, &sealed, err) == -1 ||
+	    (*a->smtp_host != '\0' && secret_seal(ctl, &a->id, &smtp, secret,
+	    &smtp_sealed, err) == -1))
+		return -1;
+	a->secret = sealed.bytes;
+	a->secret_len = sealed.len;
+	a->smtp_secret = smtp_sealed.bytes;
+	a->smtp_secret_len = smtp_sealed.len;
+	a->auth = "password";
+	return 0;
+}
+
+/* Asks for or reads the password and seals it for the servers of a. */
 static int
 take_password(struct ctl *ctl, const char *file, struct account *a,
     struct err *err)
 {
-	char secret[PASSWORD_SIZE], *prompt;
-	uint8_t *sealed;
-	size_t len;
+	struct secret secret;
+	char *prompt;
 	int rc;
 
 	prompt = arena_printf(ctl->arena, "Password of %s at %s: ",
 	    a->imap_login, a->imap_host);
-	if (password_read(file, prompt, secret, &len, err) == -1)
+	if (password_read(file, prompt, secret.text, &secret.len, err) == -1)
 		return -1;
-	sealed = arena_alloc(ctl->arena, len + VAULT_OVERHEAD);
 	rc = vault_load(ctl->conf->secret_key_file, err);
 	if (rc == -1)
 		ctl_hint(err, "run: mailherdctl init");
 	else
-		rc = vault_seal(&a->id, secret, len, sealed,
-		    len + VAULT_OVERHEAD, &a->secret_len, err);
-	explicit_bzero(secret, sizeof(secret));
+		rc = secret_seal_for_servers(ctl, a, &secret, err);
+	explicit_bzero(&secret, sizeof(secret));
 	vault_forget();
-	a->secret = sealed;
-	a->auth = "password";
 	return rc;
 }
 
@@ -111,6 +155,27 @@ fill_new(struct ctl *ctl, const struct args *args, struct account *a,
 	return take_servers(ctl, args, a, err);
 }
 
+/* The same mailbox twice is a slip when it is the same user's: twice the
+ * connections, twice the mail.  Several users may share one. */
+static int
+check_duplicate(struct ctl *ctl, const struct args *args,
+    const struct account *a, struct err *err)
+{
+	char text[UUID_TEXT_SIZE];
+	struct uuid id;
+	bool is_found;
+
+	if (args_has(args, "force"))
+		return 0;
+	if (store_account_duplicate(ctl->store, a, &id, &is_found, err) == -1)
+		return -1;
+	if (!is_found)
+		return 0;
+	return err_set(err, ERR_PERMANENT, "the user has %s at %s already: "
+	    "account %s (--force adds it once more)", a->imap_login,
+	    a->imap_host, uuid_format(&id, text));
+}
+
 int
 cmd_account_add(struct ctl *ctl, const struct args *args, struct err *err)
 {
@@ -118,6 +183,7 @@ cmd_account_add(struct ctl *ctl, const struct args *args, struct err *err)
 	struct uuid job_id;
 
 	if (fill_new(ctl, args, &a, err) == -1 ||
+	    check_duplicate(ctl, args, &a, err) == -1 ||
 	    take_password(ctl, args_value(args, "password-file"), &a,
 	    err) == -1 ||
 	    store_account_add(ctl->store, &a, &job_id, err) == -1)
@@ -196,13 +262,17 @@ static int
 leave(struct ctl *ctl, const struct account *a, enum account_state state,
     const char *reason, struct err *err)
 {
+	const unsigned expect = 1u << ACCOUNT_NEW |
+	    1u << ACCOUNT_BOOTSTRAPPING | 1u << ACCOUNT_LIVE |
+	    1u << ACCOUNT_DISABLED | 1u << ACCOUNT_ERROR | 1u << state;
 	bool changed;
 
-	if (a->state == ACCOUNT_DELETED && state != ACCOUNT_DELETED)
-		return err_set(err, ERR_PERMANENT, "%s is deleted", a->email);
-	if (store_account_set_state(ctl->store, &a->id, 0, state, reason,
+	/* Deleted for good, also when that happened a moment ago. */
+	if (store_account_set_state(ctl->store, &a->id, expect, state, reason,
 	    &changed, err) == -1)
 		return -1;
+	if (!changed)
+		return err_set(err, ERR_PERMANENT, "%s is deleted", a->email);
 	announce_state(ctl, &a->id, &a->user_id, state, reason);
 	print_state(ctl, a, state);
 	return 0;
@@ -263,25 +333,47 @@ is_worth_a_try(const struct args *args)
 	    args_has(args, "imap") || args_has(args, "login");
 }
 
+/* Would the password be sent to anybody it was not given for? */
+static bool
+is_sent_elsewhere(const struct account *was, const struct account *a)
+{
+	return strcmp(was->imap_host, a->imap_host) != 0 ||
+	    was->imap_port != a->imap_port || was->imap_tls != a->imap_tls ||
+	    strcmp(was->imap_login, a->imap_login) != 0 ||
+	    (*a->smtp_host != '\0' &&
+	    (strcmp(was->smtp_host, a->smtp_host) != 0 ||
+	    was->smtp_port != a->smtp_port || was->smtp_tls != a->smtp_tls ||
+	    strcmp(was->smtp_login, a->smtp_login) != 0));
+}
+
 static int
 apply_changes(struct ctl *ctl, const struct args *args, struct account *a,
     struct err *err)
 {
+	const struct account was = *a;
+
 	take_text(args, "email", &a->email);
 	take_text(args, "name", &a->name);
 	take_text(args, "login", &a->imap_login);
 	take_text(args, "smtp-login", &a->smtp_login);
 	if (take_servers(ctl, args, a, err) == -1)
 		return -1;
-	if (!args_has(args, "password") && !args_has(args, "password-file"))
-		return 0;
-	return take_password(ctl, args_value(args, "password-file"), a, err);
+	if (args_has(args, "password") || args_has(args, "password-file"))
+		return take_password(ctl, args_value(args, "password-file"),
+		    a, err);
+	if (is_sent_elsewhere(&was, a) &&
+	    take_password(ctl, NULL, a, err) == -1)
+		return err_prefix(err, "a password is kept for one server, "
+		    "port, TLS mode and login; for another give it again");
+	return 0;
 }
 
 int
 cmd_account_set(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	struct account *a;
+	struct uuid id;
+	char *mark;
 	bool any = false;
 
 	for (size_t i = 0; i < args->n_options; i++)
@@ -290,9 +382,12 @@ cmd_account_set(struct ctl *ctl, const struct args *args, struct err *err)
 	if (!any)
 		return err_set(err, ERR_PERMANENT, "nothing to change (see: "
 		    "mailherdctl help account set)");
-	if (load(ctl, args, &a, err) == -1 ||
+	/* The mark first: what changes after it is noticed by the update. */
+	if (ctl_account(ctl, args->words[0], &id, err) == -1 ||
+	    store_account_mark(ctl->store, &id, ctl->arena, &mark, err) ==
+	    -1 || load(ctl, args, &a, err) == -1 ||
 	    apply_changes(ctl, args, a, err) == -1 ||
-	    store_account_update(ctl->store, a, err) == -1)
+	    store_account_update(ctl->store, a, mark, err) == -1)
 		return -1;
 	/* What was refused is forgotten, also while the account is still live
 	 * or on its way there (R-LIFE-6). */

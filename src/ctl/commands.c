@@ -23,6 +23,7 @@ static const struct option_row account_add_options[] = {
 	{ "name", 0, "NAME", "name shown in mail that is sent" },
 	{ "password-file", 'p', "FILE", "the password's file; - = standard "
 	    "input; else you are asked" },
+	{ "force", 'f', NULL, "also when the user has this mailbox already" },
 };
 static const struct option_row account_set_options[] = {
 	{ "email", 0, "EMAIL", "new address" },

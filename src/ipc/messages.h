@@ -61,10 +61,11 @@ struct msg_give_back {
 	uint32_t want_id;
 };
 
-/* The seal is bound to account_id; the master opens it only for the child
- * that is at work for that account. */
+/* The seal is bound to account and address (proc/vault.h); the master opens it
+ * only for the child that is at work for that account. */
 struct msg_unseal {
 	struct uuid account_id;
+	uint8_t address[32]; /* of struct seal_bond */
 	uint32_t len;
 	uint8_t sealed[MSG_SEALED_SIZE];
 };

@@ -81,17 +81,22 @@ relay_grant(void *arg, uint32_t generation, const struct msg_grant *grant)
 }
 
 /*
- * The seal is bound to the account id; we open it only for the account this
- * child works for.  The master knows that of hot and pool children; a job is
+ * The seal is bound to account and address; we open it only for the account
+ * this child works for.  The master knows that of hot and pool children; a job is
  * bound to the first account it asks for.
  */
 static void
 on_unseal(struct master *m, struct child *child,
     const struct msg_unseal *unseal)
 {
+	const struct sealed sealed = { unseal->sealed, unseal->len };
+	struct seal_bond bond = { .account_id = unseal->account_id };
 	struct msg_secret secret = { .is_open = 0 };
 	struct err err = ERR_INIT;
 	size_t len = 0;
+
+	_Static_assert(sizeof(bond.address) == sizeof(unseal->address),
+	    "struct msg_unseal");
 
 	(void)m;
 	if (child->kind == KIND_JOB && child->work != NULL &&
@@ -103,8 +108,9 @@ on_unseal(struct master *m, struct child *child,
 		    "asks for the credentials of an account not its own");
 		return;
 	}
-	if (vault_open(&unseal->account_id, unseal->sealed, unseal->len,
-		secret.bytes, sizeof(secret.bytes), &len, &err) == 0) {
+	memcpy(bond.address, unseal->address, sizeof(bond.address));
+	if (vault_open(&bond, &sealed, secret.bytes, sizeof(secret.bytes),
+		&len, &err) == 0) {
 		secret.is_open = 1;
 		secret.len = (uint32_t)len;
 	} else {

@@ -23,7 +23,7 @@
 #define NONCE_SIZE crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 #define TAG_SIZE crypto_aead_xchacha20poly1305_ietf_ABYTES
 #define HEAD_SIZE (1 + NONCE_SIZE)
-#define SEAL_VERSION 1
+#define SEAL_VERSION 2 /* 1: bound to the account alone */
 #define KEY_TEXT_SIZE sodium_base64_ENCODED_LEN(KEY_SIZE, \
     sodium_base64_VARIANT_ORIGINAL)
 
@@ -242,58 +242,88 @@ check_loaded(struct err *err)
 	return 0;
 }
 
-/* What the seal is bound to: its version and the account. */
-static void
-make_bond(unsigned char bond[1 + sizeof(struct uuid)],
-    const struct uuid *account_id)
+/* Each field with its end, so that no two addresses read alike. */
+void
+seal_bond_make(struct seal_bond *bond_r, const struct uuid *account_id,
+    const struct seal_address *address)
 {
-	bond[0] = SEAL_VERSION;
-	memcpy(bond + 1, account_id->bytes, sizeof(account_id->bytes));
+	struct buf text = BUF_INIT;
+
+	buf_addf(&text, "%s\n%s\n%u\n%s\n%s", address->service,
+	    address->host, (unsigned)address->port, address->tls,
+	    address->login);
+	bond_r->account_id = *account_id;
+	crypto_generichash(bond_r->address, sizeof(bond_r->address),
+	    (const unsigned char *)text.data, text.len, NULL, 0);
+	buf_release(&text);
+}
+
+#define BOND_SIZE (1 + sizeof(struct uuid) + SEAL_ADDRESS_SIZE)
+
+static void
+bond_encode(unsigned char out[BOND_SIZE], const struct seal_bond *bond)
+{
+	out[0] = SEAL_VERSION;
+	memcpy(out + 1, bond->account_id.bytes, sizeof(struct uuid));
+	memcpy(out + 1 + sizeof(struct uuid), bond->address,
+	    SEAL_ADDRESS_SIZE);
 }
 
 int
-vault_seal(const struct uuid *account_id, const char *secret, size_t len,
-    uint8_t *sealed_r, size_t size, size_t *len_r, struct err *err)
+vault_seal(const struct seal_bond *bond, const char *secret, size_t len,
+    struct buf *out, struct err *err)
 {
-	unsigned char bond[1 + sizeof(struct uuid)];
+	unsigned char bound_to[BOND_SIZE], *sealed;
 	unsigned long long sealed_len;
 
 	if (check_loaded(err) == -1)
 		return -1;
-	if (size < HEAD_SIZE + TAG_SIZE || len > size - HEAD_SIZE - TAG_SIZE)
-		return err_set(err, ERR_PERMANENT,
-		    "a secret of %zu bytes is too long", len);
-	make_bond(bond, account_id);
-	sealed_r[0] = SEAL_VERSION;
-	randombytes_buf(sealed_r + 1, NONCE_SIZE);
-	crypto_aead_xchacha20poly1305_ietf_encrypt(sealed_r + HEAD_SIZE,
-	    &sealed_len, (const unsigned char *)secret, len, bond,
-	    sizeof(bond), NULL, sealed_r + 1, page->key);
-	*len_r = HEAD_SIZE + (size_t)sealed_len;
+	sealed = (unsigned char *)buf_reserve(out, len + VAULT_OVERHEAD);
+	bond_encode(bound_to, bond);
+	sealed[0] = SEAL_VERSION;
+	randombytes_buf(sealed + 1, NONCE_SIZE);
+	crypto_aead_xchacha20poly1305_ietf_encrypt(sealed + HEAD_SIZE,
+	    &sealed_len, (const unsigned char *)secret, len, bound_to,
+	    sizeof(bound_to), NULL, sealed + 1, page->key);
+	out->len += HEAD_SIZE + (size_t)sealed_len;
+	return 0;
+}
+
+static int
+check_sealed(const struct sealed *sealed, size_t size, struct err *err)
+{
+	if (sealed->len > 0 && sealed->bytes[0] < SEAL_VERSION)
+		return err_set(err, ERR_CONFIG, "the secret was sealed by an "
+		    "older version, for any server; store the password again: "
+		    "mailherdctl account set --password");
+	if (sealed->len < HEAD_SIZE + TAG_SIZE ||
+	    sealed->bytes[0] != SEAL_VERSION)
+		return err_set(err, ERR_CONFIG,
+		    "not a sealed secret (%zu bytes)", sealed->len);
+	if (sealed->len - HEAD_SIZE - TAG_SIZE >= size)
+		return err_set(err, ERR_CONFIG, "the secret is too long");
 	return 0;
 }
 
 int
-vault_open(const struct uuid *account_id, const uint8_t *sealed, size_t len,
+vault_open(const struct seal_bond *bond, const struct sealed *sealed,
     char *secret_r, size_t size, size_t *len_r, struct err *err)
 {
-	unsigned char bond[1 + sizeof(struct uuid)];
+	unsigned char bound_to[BOND_SIZE];
 	unsigned long long secret_len;
 
-	if (check_loaded(err) == -1)
+	if (check_loaded(err) == -1 || check_sealed(sealed, size, err) == -1)
 		return -1;
-	if (len < HEAD_SIZE + TAG_SIZE || sealed[0] != SEAL_VERSION)
-		return err_set(err, ERR_CONFIG,
-		    "not a sealed secret (%zu bytes)", len);
-	if (len - HEAD_SIZE - TAG_SIZE >= size)
-		return err_set(err, ERR_CONFIG, "the secret is too long");
-	make_bond(bond, account_id);
+	bond_encode(bound_to, bond);
 	if (crypto_aead_xchacha20poly1305_ietf_decrypt(
 		(unsigned char *)secret_r, &secret_len, NULL,
-		sealed + HEAD_SIZE, len - HEAD_SIZE, bond, sizeof(bond),
-		sealed + 1, page->key) == -1)
+		sealed->bytes + HEAD_SIZE, sealed->len - HEAD_SIZE, bound_to,
+		sizeof(bound_to), sealed->bytes + 1, page->key) == -1)
 		return err_set(err, ERR_CONFIG, "the sealed secret does not "
-		    "open: another key, another account, or damaged");
+		    "open: sealed with another key, or for another account, "
+		    "server, port, TLS mode or login than the row names; "
+		    "store the password again: mailherdctl account set "
+		    "--password");
 	secret_r[secret_len] = '\0';
 	*len_r = (size_t)secret_len;
 	return 0;

@@ -84,7 +84,7 @@ store_user_find(struct store *s, const char *id_or_email, struct uuid *id_r,
 	"a.smtp_tls, a.auth, a.secret, f.epoch, f.owner, "                   \
 	SQL_SECS("a.last_mail_at") ", " SQL_SECS("a.last_sync_at") ", "      \
 	SQL_SECS("u.last_active_at") ", " SQL_SECS("a.next_try_at") ", "     \
-	"a.auth_failures, a.last_error "
+	"a.auth_failures, a.last_error, a.smtp_secret "
 
 static void
 read_account(const PGresult *res, struct arena *arena, struct account *a)
@@ -118,6 +118,7 @@ read_account(const PGresult *res, struct arena *arena, struct account *a)
 	a->next_try_secs = result_int8(res, 0, 22);
 	a->auth_failures = (unsigned)result_int8(res, 0, 23);
 	a->last_error = result_text(arena, res, 0, 24);
+	a->smtp_secret = result_bytes(arena, res, 0, 25, &a->smtp_secret_len);
 }
 
 int
@@ -447,11 +448,36 @@ param_settings(struct params *p, const struct account *a)
 	param_text(p, a->smtp_login != NULL ? a->smtp_login : "");
 	param_text(p, a->auth != NULL ? a->auth : "password");
 	param_bytes(p, a->secret, a->secret_len);
+	param_bytes(p, a->smtp_secret, a->smtp_secret_len);
 }
 
 #define SETTINGS_COLUMNS                                                   \
 	"email, name, imap_host, imap_port, imap_tls, imap_login, "        \
-	"smtp_host, smtp_port, smtp_tls, smtp_login, auth, secret"
+	"smtp_host, smtp_port, smtp_tls, smtp_login, auth, secret, "       \
+	"smtp_secret"
+
+int
+store_account_duplicate(struct store *s, const struct account *a,
+    struct uuid *id_r, bool *is_found_r, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	params_init(&p);
+	param_uuid(&p, &a->user_id);
+	param_text(&p, a->imap_host);
+	param_text(&p, a->imap_login);
+	if (session_run(s, "SELECT id FROM accounts WHERE user_id = $1 "
+	    "AND lower(imap_host) = lower($2) AND imap_login = $3 "
+	    "AND state <> 'deleted' ORDER BY created_at LIMIT 1", &p, &res,
+	    err) == -1)
+		return -1;
+	*is_found_r = PQntuples(res) > 0;
+	if (*is_found_r)
+		result_uuid(res, 0, 0, id_r);
+	PQclear(res);
+	return 0;
+}
 
 /* One statement and so one transaction: account, fence and job. */
 int
@@ -467,7 +493,7 @@ store_account_add(struct store *s, const struct account *a,
 	param_settings(&p, a);
 	if (session_run(s, "WITH a AS (INSERT INTO accounts (id, user_id, "
 	    SETTINGS_COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, "
-	    "$10, $11, $12, $13, $14) RETURNING id), "
+	    "$10, $11, $12, $13, $14, $15) RETURNING id), "
 	    "f AS (INSERT INTO account_fence (account_id) "
 	    "SELECT id FROM a) "
 	    "SELECT job_add('bulk', 'sync_bootstrap_account', id, "
@@ -479,9 +505,33 @@ store_account_add(struct store *s, const struct account *a,
 	return 0;
 }
 
+#define SETTINGS_MARK "md5(ROW(" SETTINGS_COLUMNS ")::text)"
+
+int
+store_account_mark(struct store *s, const struct uuid *id,
+    struct arena *arena, char **mark_r, struct err *err)
+{
+	char text[UUID_TEXT_SIZE];
+	struct params p;
+	PGresult *res;
+	int n;
+
+	params_init(&p);
+	param_uuid(&p, id);
+	if (session_run(s, "SELECT " SETTINGS_MARK " FROM accounts "
+	    "WHERE id = $1", &p, &res, err) == -1)
+		return -1;
+	n = PQntuples(res);
+	if (n == 1)
+		*mark_r = arena_strdup(arena, PQgetvalue(res, 0, 0));
+	PQclear(res);
+	return n == 1 ? 0 : err_set(err, ERR_GONE, "no such account: %s",
+	    uuid_format(id, text));
+}
+
 int
 store_account_update(struct store *s, const struct account *a,
-    struct err *err)
+    const char *mark, struct err *err)
 {
 	char text[UUID_TEXT_SIZE];
 	struct params p;
@@ -491,13 +541,15 @@ store_account_update(struct store *s, const struct account *a,
 	params_init(&p);
 	param_uuid(&p, &a->id);
 	param_settings(&p, a);
+	param_text(&p, mark);
 	if (session_run(s, "UPDATE accounts SET (" SETTINGS_COLUMNS ") = "
-	    "ROW($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) "
-	    "WHERE id = $1 AND state <> 'deleted' RETURNING id", &p, &res,
-	    err) == -1)
+	    "ROW($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) "
+	    "WHERE id = $1 AND state <> 'deleted' AND " SETTINGS_MARK
+	    " = $15 RETURNING id", &p, &res, err) == -1)
 		return -1;
 	n = PQntuples(res);
 	PQclear(res);
-	return n == 1 ? 0 : err_set(err, ERR_GONE, "no such account: %s",
-	    uuid_format(&a->id, text));
+	return n == 1 ? 0 : err_set(err, ERR_TEMPORARY, "account %s was "
+	    "changed or deleted by somebody else at the same moment; look "
+	    "at it and try again", uuid_format(&a->id, text));
 }

@@ -105,8 +105,9 @@ struct account {
 	uint16_t smtp_port;
 	enum tls_mode smtp_tls;
 	const char *auth;	/* "password" */
-	const uint8_t *secret;	/* sealed, proc/vault.h */
-	size_t secret_len;
+	/* sealed for imap_* and smtp_*, proc/vault.h; NULL: none */
+	const uint8_t *secret, *smtp_secret;
+	size_t secret_len, smtp_secret_len;
 	int64_t epoch;
 	const char *owner;
 	int64_t last_mail_secs, last_sync_secs, last_active_secs; /* 0: never */
@@ -146,6 +147,9 @@ int store_user_accounts(struct store *s, const struct uuid *user_id,
 int store_user_active(struct store *s, const struct uuid *id,
     struct err *err);
 
+/* Has a->user_id an account with this login at this IMAP server? */
+int store_account_duplicate(struct store *s, const struct account *a,
+    struct uuid *id_r, bool *is_found_r, struct err *err);
 /*
  * State new, fence 0 and the bulk job sync_bootstrap_account, in one
  * transaction.  The caller chooses a->id (the secret is sealed for it) and
@@ -153,9 +157,13 @@ int store_user_active(struct store *s, const struct uuid *id,
  */
 int store_account_add(struct store *s, const struct account *a,
     struct uuid *job_id_r, struct err *err);
-/* Writes the same columns (but user_id) of an existing account. */
+/* A digest of those columns (but user_id) as they are now. */
+int store_account_mark(struct store *s, const struct uuid *id,
+    struct arena *arena, char **mark_r, struct err *err);
+/* Writes them; ERR_TEMPORARY when they are not what `mark` was made of, so
+ * that of two people who change an account neither undoes the other's. */
 int store_account_update(struct store *s, const struct account *a,
-    struct err *err);
+    const char *mark, struct err *err);
 /*
  * enable: disabled or error -> live when its backfill is complete, else
  * bootstrapping with a new job (*job_id_r, else all zero).

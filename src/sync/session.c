@@ -462,6 +462,28 @@ open_in_turn(struct session *s, const struct remote_params *params,
 	return rv;
 }
 
+/* Opens for the server that the row names now, if that is the server the
+ * password was given for. */
+static int
+unseal_secret(struct session *s, char *secret_r, size_t size,
+    struct err *err)
+{
+	const struct account *a = s->account;
+	const struct sealed sealed = { a->secret, a->secret_len };
+	const struct seal_address address = {
+		.service = "imap",
+		.host = a->imap_host,
+		.port = a->imap_port,
+		.tls = tls_mode_name(a->imap_tls),
+		.login = a->imap_login,
+	};
+	struct seal_bond bond;
+
+	seal_bond_make(&bond, &s->fence.account_id, &address);
+	return s->hooks->unseal(s->hooks->arg, &bond, &sealed, secret_r, size,
+	    err);
+}
+
 static int
 open_remote(struct session *s, struct err *err)
 {
@@ -472,9 +494,7 @@ open_remote(struct session *s, struct err *err)
 	fill_params(s, &params);
 	/* Before anything is asked for: from this the master knows whose
 	 * connection that of a job will be (R-CONN-1). */
-	if (s->hooks->unseal(s->hooks->arg, &s->fence.account_id,
-		s->account->secret, s->account->secret_len, secret,
-		sizeof(secret), err) == -1)
+	if (unseal_secret(s, secret, sizeof(secret), err) == -1)
 		return -1;
 	params.password = secret;
 	rv = open_in_turn(s, &params, err);

@@ -16,6 +16,7 @@
 #include "conf/conf.h"
 #include "ipc/messages.h"
 #include "proc/slots.h"
+#include "proc/vault.h"
 #include "store/store.h"
 
 /* A PostgreSQL session, with its permit, that the next account goes on with. */
@@ -36,8 +37,8 @@ struct sync_hooks {
 	/* Only after commit. */
 	void (*emit)(void *arg, const struct msg_event *event);
 	void (*activity)(void *arg, const char *text);
-	int (*unseal)(void *arg, const struct uuid *account_id,
-	    const void *sealed, size_t len, char *secret_r, size_t size,
+	int (*unseal)(void *arg, const struct seal_bond *bond,
+	    const struct sealed *sealed, char *secret_r, size_t size,
 	    struct err *err);
 	/* Account and INBOX, read by somebody else (sync_brief); -1: not to be
 	 * had.  NULL: the session reads for itself. */

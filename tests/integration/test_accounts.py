@@ -29,6 +29,8 @@ def test_wrong_password_then_new_one(herd, dovecot, login):
 def test_password_changed_while_live(herd, dovecot, login, events):
     h, account = started(herd, dovecot, login, 3, auth_refusals=2,
                          auth_pause=1)
+    wait_for(lambda: h.account(account)["tier"] == "hot" and
+             login in dovecot.doveadm("who"), what="connected")
     dovecot.set_password(login, "changed")
     dovecot.doveadm("kick", login)
     # Never more than 2 logins in 120 s, so the second refusal takes time.

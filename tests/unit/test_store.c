@@ -512,17 +512,68 @@ START_TEST(enable_goes_on_where_it_was)
 }
 END_TEST
 
+static void
+run_sql(struct store *s, const char *sql)
+{
+	struct store_rows *rows;
+
+	must(store_query(s, w.arena, sql, NULL, 0, &rows, &w.err), &w);
+}
+
+/* B5: a delete that commits while an enable waits is not undone by it. */
+START_TEST(enable_does_not_undo_a_delete)
+{
+	struct err err = ERR_INIT;
+	enum account_state state;
+	struct account *a;
+	struct uuid job;
+	struct store *other;
+	int status;
+	pid_t pid;
+
+	must(store_account_set_state(w.s, &w.account_id, 0, ACCOUNT_DISABLED,
+	    "", NULL, &w.err), &w);
+	must(store_open(&other, world_db(), "deleting", &w.err), &w);
+	run_sql(other, "BEGIN");
+	run_sql(other, arena_printf(w.arena, "SELECT account_set_state(%s, "
+	    "'{}', 'deleted', '')", world_account(&w)));
+	pid = fork();
+	if (pid == 0) {
+		struct store *s;
+
+		if (store_open(&s, world_db(), "enabling", &err) == -1)
+			_exit(2);
+		_exit(store_account_enable(s, &w.account_id, &state, &job,
+		    &err) == -1 && err.kind == ERR_GONE ? 0 : 1);
+	}
+	while (world_int(&w, "SELECT count(*) FROM pg_stat_activity WHERE "
+	    "application_name = 'enabling' AND wait_event_type = 'Lock'") == 0)
+		;
+	run_sql(other, "COMMIT");
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	must(store_account_load(w.s, &w.account_id, w.arena, &a, &w.err), &w);
+	ck_assert_int_eq(a->state, ACCOUNT_DELETED);
+	store_close(&other);
+}
+END_TEST
+
 START_TEST(settings_change_and_users_go)
 {
 	struct account *a;
 	struct uuid *ids, id;
+	char *mark;
 	size_t n;
 
 	must(store_account_load(w.s, &w.account_id, w.arena, &a, &w.err), &w);
 	a->imap_host = "other.example.org";
 	a->secret = (const uint8_t *)"\0\1\2";
 	a->secret_len = 3;
-	must(store_account_update(w.s, a, &w.err), &w);
+	must(store_account_mark(w.s, &a->id, w.arena, &mark, &w.err), &w);
+	must(store_account_update(w.s, a, mark, &w.err), &w);
+	/* Somebody else's change since the mark is not undone. */
+	ck_assert_int_eq(-1, store_account_update(w.s, a, mark, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_TEMPORARY);
 	must(store_account_load(w.s, &w.account_id, w.arena, &a, &w.err), &w);
 	ck_assert_str_eq(a->imap_host, "other.example.org");
 	ck_assert_uint_eq(a->secret_len, 3);
@@ -924,6 +975,7 @@ make_suite(void)
 	tcase_add_test(t, an_account_is_added_with_fence_and_job);
 	tcase_add_test(t, refusals_in_a_row_end_in_error);
 	tcase_add_test(t, enable_goes_on_where_it_was);
+	tcase_add_test(t, enable_does_not_undo_a_delete);
 	tcase_add_test(t, settings_change_and_users_go);
 	tcase_add_test(t, live_accounts_are_listed);
 	tcase_add_test(t, folders_are_written_loaded_and_parked);
