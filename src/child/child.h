@@ -30,6 +30,7 @@ _Noreturn void job_main(const struct child_start *start);
 struct hot_task {
 	struct uuid account_id;
 	int64_t epoch;
+	char owner[MSG_WORKER_SIZE]; /* of the epoch */
 	char email[MSG_EMAIL_SIZE];
 };
 

@@ -49,10 +49,12 @@ connect_store(struct clerk *clerk, struct err *err)
 }
 
 static void
-fill_facts(struct msg_facts *facts, const struct account *account)
+fill_facts(struct msg_facts *facts, const struct account *account,
+    const char *asker)
 {
 	facts->user_id = account->user_id;
 	facts->is_found = 1;
+	facts->is_ours = strcmp(account->owner, asker) == 0;
 	facts->is_live = account->state == ACCOUNT_LIVE;
 	facts->epoch = account->epoch;
 	facts->last_mail_secs = account->last_mail_secs;
@@ -91,7 +93,7 @@ answer_facts(struct clerk *clerk, const struct msg_take_over *ask,
 		return -1;
 	}
 	if (rv == 0)
-		fill_facts(&facts, account);
+		fill_facts(&facts, account, ask->owner);
 	runtime_send(&clerk->rt, MSG_FACTS, &facts);
 	return 0;
 }

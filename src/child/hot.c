@@ -119,6 +119,7 @@ void
 hot_main(const struct child_start *start)
 {
 	struct hot hot;
+	struct fence fence;
 	char id[UUID_TEXT_SIZE];
 
 	memset(&hot, 0, sizeof(hot));
@@ -131,8 +132,9 @@ hot_main(const struct child_start *start)
 	snprintf(hot.hooks.email, sizeof(hot.hooks.email), "%s",
 	    hot.task.email);
 	limits_start();
-	hot.session = sync_open(child_conf(), &hot.hooks.hooks,
-	    &hot.task.account_id, hot.task.epoch);
+	fence_init(&fence, &hot.task.account_id, hot.task.epoch,
+	    hot.task.owner);
+	hot.session = sync_open(child_conf(), &hot.hooks.hooks, &fence);
 	catch_up(&hot, sync_watch);
 	for (;;) {
 		obey(&hot);

@@ -35,14 +35,15 @@ poll_account(struct pool *pool, const struct msg_poll_start *task)
 	struct err err = ERR_INIT;
 	int64_t started = clock_mono_msecs();
 	struct session *s;
+	struct fence fence;
 	enum child_exit code;
 	int rv;
 
 	runtime_use_slot(&pool->rt, task->slot);
 	snprintf(pool->hooks.email, sizeof(pool->hooks.email), "%s",
 	    task->email);
-	s = sync_open(child_conf(), &pool->hooks.hooks,
-	    &task->account_id, task->epoch);
+	fence_init(&fence, &task->account_id, task->epoch, task->owner);
+	s = sync_open(child_conf(), &pool->hooks.hooks, &fence);
 	rv = sync_pass(s, task->scope, &err);
 	code = rv == 0 ? EXIT_DONE : runtime_exit_code(&pool->rt, &err);
 	child_report_pass(&pool->rt, s, &task->account_id, task->epoch,

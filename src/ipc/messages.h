@@ -90,6 +90,7 @@ struct msg_poll_start {
 	int64_t epoch;
 	uint32_t scope;
 	uint32_t slot; /* of the deadline page */
+	char owner[MSG_WORKER_SIZE]; /* of the epoch */
 	char email[MSG_EMAIL_SIZE];
 };
 
@@ -146,6 +147,7 @@ struct msg_briefing {
 	uint32_t secret_len;
 	int64_t epoch, next_try_secs;
 	uint16_t port;
+	char owner[MSG_WORKER_SIZE];
 	char host[MSG_HOST_SIZE];
 	char login[MSG_EMAIL_SIZE];
 	char email[MSG_EMAIL_SIZE];
@@ -244,6 +246,7 @@ struct msg_facts {
 	uint32_t is_found;
 	uint32_t is_live;
 	uint32_t is_claim; /* asked by MSG_TAKE_OVER: the epoch is ours */
+	uint32_t is_ours;  /* the row names the worker that asks */
 	uint32_t auth_failures; /* refused logins in a row */
 	int64_t epoch;
 	int64_t last_mail_secs, last_active_secs, next_try_secs;

@@ -62,7 +62,7 @@ take_over(const struct job_env *env, const struct uuid *id, const char *owner,
 
 static int
 become_live(const struct job_env *env, const struct account *account,
-    struct err *err)
+    const struct fence *fence, struct err *err)
 {
 	struct job_db db;
 	bool is_changed = false;
@@ -70,8 +70,7 @@ become_live(const struct job_env *env, const struct account *account,
 
 	if (job_db_open(env, &db, err) == -1)
 		return -1;
-	rv = store_account_set_state(db.store, &account->id,
-	    1u << ACCOUNT_BOOTSTRAPPING, ACCOUNT_LIVE, "", &is_changed, err);
+	rv = store_account_live(db.store, fence, &is_changed, err);
 	job_db_close(env, &db);
 	if (rv == 0 && is_changed) {
 		log_info(&env->log, "account=%s: live", account->email);
@@ -107,6 +106,7 @@ bootstrap_account(const struct job_env *env, const struct uuid *account_id,
 	struct arena *arena = arena_new("bootstrap");
 	struct account *account;
 	struct session *s;
+	struct fence fence;
 	int rv;
 
 	*is_complete_r = true;
@@ -115,13 +115,14 @@ bootstrap_account(const struct job_env *env, const struct uuid *account_id,
 		arena_free(&arena);
 		return rv;
 	}
-	s = sync_open(env->conf, env->hooks, account_id, account->epoch);
+	fence_init(&fence, account_id, account->epoch, owner);
+	s = sync_open(env->conf, env->hooks, &fence);
 	rv = sync_bootstrap(s, deadline_mono_msecs, is_complete_r, err);
 	if (rv == -1)
 		record_failure(env, s, err);
 	sync_close(&s);
 	if (rv == 0 && *is_complete_r)
-		rv = become_live(env, account, err);
+		rv = become_live(env, account, &fence, err);
 	arena_free(&arena);
 	return rv;
 }
@@ -147,13 +148,14 @@ bootstrap_run(struct job_run *run, struct err *err)
 {
 	int64_t now = clock_mono_msecs();
 	int64_t margin = (run->deadline_mono_msecs - now) / 4;
-	char owner[UUID_TEXT_SIZE + 8], id[UUID_TEXT_SIZE];
+	char owner[FENCE_OWNER_SIZE], id[UUID_TEXT_SIZE];
 	bool is_complete;
 
 	if (margin > MARGIN_MSECS)
 		margin = MARGIN_MSECS;
-	snprintf(owner, sizeof(owner), "job:%s", uuid_format(&run->job->id,
-	    id));
+	/* Two attempts of one job are two owners. */
+	snprintf(owner, sizeof(owner), "job:%s:%08x",
+	    uuid_format(&run->job->id, id), arc4random());
 	if (bootstrap_account(run->env, &run->job->account_id, owner,
 		run->deadline_mono_msecs - margin, &is_complete, err) == -1)
 		return -1;

@@ -13,8 +13,8 @@
 #define OWNERS 3 /* changes of owner that one job survives */
 
 static int
-find_epoch(const struct job_env *env, const struct uuid *account_id,
-    int64_t *epoch_r, bool *is_live_r, struct err *err)
+refresh_find_fence(const struct job_env *env, const struct uuid *account_id,
+    struct fence *fence_r, bool *is_live_r, struct err *err)
 {
 	struct arena *arena = arena_new("refresh");
 	struct account *account;
@@ -27,7 +27,8 @@ find_epoch(const struct job_env *env, const struct uuid *account_id,
 	}
 	rv = store_account_load(db.store, account_id, arena, &account, err);
 	if (rv == 0) {
-		*epoch_r = account->epoch;
+		fence_init(fence_r, account_id, account->epoch,
+		    account->owner);
 		*is_live_r = account->state == ACCOUNT_LIVE;
 	}
 	job_db_close(env, &db);
@@ -41,15 +42,16 @@ pass_once(const struct job_env *env, const struct uuid *account_id,
 {
 	struct session *s;
 	struct err ignored = ERR_INIT;
+	struct fence fence;
 	bool is_live = false, is_condemned;
-	int64_t epoch = 0, retry_secs;
+	int64_t retry_secs;
 	int rv;
 
-	if (find_epoch(env, account_id, &epoch, &is_live, err) == -1)
+	if (refresh_find_fence(env, account_id, &fence, &is_live, err) == -1)
 		return -1;
 	if (!is_live)
 		return err_set(err, ERR_PERMANENT, "the account is not live");
-	s = sync_open(env->conf, env->hooks, account_id, epoch);
+	s = sync_open(env->conf, env->hooks, &fence);
 	rv = sync_pass(s, SCOPE_ALL, err);
 	if (rv == -1 && err->kind != ERR_FENCED && sync_record_failure(s, err,
 		&is_condemned, &retry_secs, &ignored) == 0) {

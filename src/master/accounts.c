@@ -219,7 +219,8 @@ account_facts(struct accounts *accounts, const struct msg_facts *facts)
 		return;
 	}
 	/* Only the answer to our own claim makes an epoch ours. */
-	if (!facts->is_claim && facts->epoch != account->epoch) {
+	if (!facts->is_claim &&
+	    (facts->epoch != account->epoch || !facts->is_ours)) {
 		m->counters.fenced++;
 		account_leave(account, m, "fenced: the epoch has moved",
 		    m->conf->claim_interval * 1000);
@@ -243,6 +244,7 @@ look_up(struct account *account, struct master *m)
 {
 	struct msg_take_over question = { .account_id = account->id };
 
+	strlcpy(question.owner, m->worker_id, sizeof(question.owner));
 	clerk_ask(m->clerk, MSG_LOOK_UP, &question, sizeof(question), NULL,
 	    NULL);
 }

@@ -93,6 +93,7 @@ start_hot(struct turn *turn, struct account *account)
 	struct err err = ERR_INIT;
 	struct child *child;
 
+	strlcpy(task.owner, m->worker_id, sizeof(task.owner));
 	strlcpy(task.email, account->email, sizeof(task.email));
 	turn->forks++;
 	child = child_spawn(m->children, KIND_HOT,
@@ -236,6 +237,7 @@ start_pass(struct turn *turn, struct child *child, const struct due *due)
 		.slot = child->slot,
 	};
 
+	strlcpy(start.owner, turn->m->worker_id, sizeof(start.owner));
 	strlcpy(start.email, account->email, sizeof(start.email));
 	slot_clear_note(child->slot);
 	slot_set_deadline(child->slot, account->deadline_boot_msecs);

@@ -147,6 +147,24 @@ store_account_load(struct store *s, const struct uuid *id,
 	return 0;
 }
 
+/* --- the fence --- */
+
+void
+fence_init(struct fence *fence, const struct uuid *account_id, int64_t epoch,
+    const char *owner)
+{
+	fence->account_id = *account_id;
+	fence->epoch = epoch;
+	strlcpy(fence->owner, owner, sizeof(fence->owner));
+}
+
+bool
+fence_is_of(const struct fence *fence, const struct account *account)
+{
+	return account->epoch == fence->epoch &&
+	    strcmp(account->owner, fence->owner) == 0;
+}
+
 /* --- raising the fence ------------------------------------------------------------ */
 
 /* Ends the sessions named for the account but ours. */
@@ -213,6 +231,7 @@ store_account_take_over(struct store *s, const struct uuid *id,
 	if (store_account_load(s, id, arena, account_r, err) == -1)
 		return -1;
 	(*account_r)->epoch = epoch;
+	(*account_r)->owner = arena_strdup(arena, owner);
 	return 0;
 }
 
@@ -269,6 +288,23 @@ store_account_enable(struct store *s, const struct uuid *id,
 	if (account_state_parse(PQgetvalue(res, 0, 0), state_r) == -1)
 		*state_r = ACCOUNT_ERROR;
 	result_uuid(res, 0, 1, job_id_r);
+	PQclear(res);
+	return 0;
+}
+
+int
+store_account_live(struct store *s, const struct fence *fence,
+    bool *changed_r, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	if (session_fenced(s, fence, "SELECT account_set_state($1, "
+	    "ARRAY['bootstrapping'], 'live', '')", &p, &res, err) == -1)
+		return -1;
+	*changed_r = result_bool(res, 0, 0);
 	PQclear(res);
 	return 0;
 }

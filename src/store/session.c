@@ -210,12 +210,13 @@ session_run(struct store *s, const char *sql, const struct params *p,
 
 /*
  * FOR NO KEY UPDATE, for weaker locks let a successor pass (storage tests);
- * the division by zero fails the pipeline as a whole when the epoch is old or
- * the account is gone.
+ * the division by zero fails the pipeline as a whole when the epoch is old,
+ * somebody else's, or the account is gone.
  */
 #define FENCE_SQL                                                         \
 	"SELECT 1/count(*) FROM (SELECT 1 FROM account_fence "            \
-	"WHERE account_id = $1 AND epoch = $2 FOR NO KEY UPDATE) f"
+	"WHERE account_id = $1 AND epoch = $2 AND owner = $3 "            \
+	"FOR NO KEY UPDATE) f"
 #define DIVISION_BY_ZERO "22012"
 
 int
@@ -231,6 +232,7 @@ session_begin_fenced(struct store *s, const struct fence *fence,
 	params_init(&p);
 	param_uuid(&p, &fence->account_id);
 	param_int8(&p, fence->epoch);
+	param_text(&p, fence->owner);
 	if (session_send(s, "BEGIN", NULL, err) == -1 ||
 	    session_send(s, FENCE_SQL, &p, err) == -1)
 		return -1;

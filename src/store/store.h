@@ -171,11 +171,22 @@ int store_account_update(struct store *s, const struct account *a,
 int store_account_enable(struct store *s, const struct uuid *id,
     enum account_state *state_r, struct uuid *job_id_r, struct err *err);
 
-/* Proof of ownership that every write carries. */
+/*
+ * Proof of ownership that every write carries.  A PostgreSQL that lost its
+ * last commits in a failover may give the same epoch to two owners, so the
+ * name counts as well: it is another one for each life of a worker and for
+ * each attempt of a job.
+ */
+#define FENCE_OWNER_SIZE 128
 struct fence {
 	struct uuid account_id;
 	int64_t epoch;
+	char owner[FENCE_OWNER_SIZE];
 };
+void fence_init(struct fence *fence, const struct uuid *account_id,
+    int64_t epoch, const char *owner);
+/* Is the account still ours, as far as the row that was read says? */
+bool fence_is_of(const struct fence *fence, const struct account *account);
 
 /*
  * Any change of state goes through here; whatever ends `live` raises the
@@ -184,6 +195,10 @@ struct fence {
  */
 int store_account_set_state(struct store *s, const struct uuid *id,
     unsigned expect, enum account_state state, const char *reason,
+    bool *changed_r, struct err *err);
+
+/* bootstrapping -> live, by the job that did it and is still the owner. */
+int store_account_live(struct store *s, const struct fence *fence,
     bool *changed_r, struct err *err);
 
 /* End of a pass.  success: clears last_error, auth_failures and next_try. */

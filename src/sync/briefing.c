@@ -36,7 +36,8 @@ fill_account(struct msg_briefing *b, const struct account *a)
 	b->next_try_secs = a->next_try_secs;
 	b->secret_len = (uint32_t)a->secret_len;
 	memcpy(b->secret, a->secret, a->secret_len);
-	return fill_text(b->host, sizeof(b->host), a->imap_host) &&
+	return fill_text(b->owner, sizeof(b->owner), a->owner) &&
+	    fill_text(b->host, sizeof(b->host), a->imap_host) &&
 	    fill_text(b->login, sizeof(b->login), a->imap_login) &&
 	    fill_text(b->email, sizeof(b->email), a->email) &&
 	    fill_text(b->last_error, sizeof(b->last_error), a->last_error);
@@ -110,8 +111,9 @@ take_account(struct session *s, const struct msg_briefing *b)
 	a->next_try_secs = b->next_try_secs;
 	a->auth_failures = b->auth_failures;
 	a->last_error = arena_strdup(s->facts, b->last_error);
+	a->owner = arena_strdup(s->facts, b->owner);
 	a->name = a->state_reason = a->smtp_host = a->smtp_login = a->auth =
-	    a->owner = "";
+	    "";
 	s->account = a;
 }
 
@@ -147,7 +149,8 @@ session_is_briefed(struct session *s, struct msg_briefing *b)
 {
 	return s->hooks->brief != NULL &&
 	    s->hooks->brief(s->hooks->arg, b) == 0 && b->is_whole &&
-	    b->epoch == s->fence.epoch;
+	    b->epoch == s->fence.epoch &&
+	    strcmp(b->owner, s->fence.owner) == 0;
 }
 
 int

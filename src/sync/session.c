@@ -29,19 +29,18 @@
 
 struct session *
 sync_open(const struct conf *conf, const struct sync_hooks *hooks,
-    const struct uuid *account_id, int64_t epoch)
+    const struct fence *fence)
 {
 	struct session *s = xcalloc(1, sizeof(*s));
 	char id[UUID_TEXT_SIZE];
 
 	s->conf = conf;
 	s->hooks = hooks;
-	s->fence.account_id = *account_id;
-	s->fence.epoch = epoch;
+	s->fence = *fence;
 	s->facts = arena_new("account facts");
 	s->pass = arena_new("sync pass");
 	log_init(&s->log, LOG_SYNC, "account_id=%s",
-	    uuid_format(account_id, id));
+	    uuid_format(&fence->account_id, id));
 	return s;
 }
 
@@ -226,10 +225,12 @@ session_load(struct session *s, unsigned states, struct err *err)
 	if (!((1u << s->account->state) & states))
 		return err_set(err, ERR_GONE, "account %s is %s",
 		    s->account->email, account_state_name(s->account->state));
-	if (s->account->epoch != s->fence.epoch)
+	if (!fence_is_of(&s->fence, s->account))
 		return err_set(err, ERR_FENCED, "account %s has a new owner "
-		    "(epoch %lld, ours is %lld)", s->account->email,
-		    (long long)s->account->epoch, (long long)s->fence.epoch);
+		    "(%s, epoch %lld; we are %s, epoch %lld)",
+		    s->account->email, s->account->owner,
+		    (long long)s->account->epoch, s->fence.owner,
+		    (long long)s->fence.epoch);
 	return load_folders(s, err);
 }
 

@@ -65,7 +65,7 @@ struct session;
 /* Copies nothing: conf and hooks outlive the session. */
 struct session *sync_open(const struct conf *conf,
     const struct sync_hooks *hooks,
-    const struct uuid *account_id, int64_t epoch);
+    const struct fence *fence);
 /* Closes what is open, gives everything back. */
 void sync_close(struct session **s);
 

@@ -46,7 +46,7 @@ world_open(struct world *w)
 	must(store_account_add(w->s, &a, &w->job_id, &w->err), w);
 	must(store_account_take_over(w->s, &a.id, "test", w->arena, &account,
 	    &w->err), w);
-	w->fence = (struct fence){ a.id, account->epoch };
+	fence_init(&w->fence, &a.id, account->epoch, "test");
 	store_close(&w->s);
 	w->s = world_session(w);
 }

@@ -87,7 +87,10 @@ static const struct sync_hooks hooks = { .want = want,
 static struct session *
 open_session(int64_t epoch)
 {
-	return sync_open(&conf, &hooks, &w.account_id, epoch);
+	struct fence fence = w.fence;
+
+	fence.epoch = epoch;
+	return sync_open(&conf, &hooks, &fence);
 }
 
 /* Loads; true: from a briefing alone. */
@@ -190,6 +193,21 @@ START_TEST(what_just_fits_is_briefed)
 }
 END_TEST
 
+/* F-B12: the epoch is ours, and the row says somebody else's. */
+START_TEST(a_briefing_of_another_owner_fences)
+{
+	struct session *s = open_session(w.fence.epoch);
+	struct err err = ERR_INIT;
+
+	add_inbox();
+	world_text(&w, "UPDATE account_fence SET owner = 'another' "
+	    "WHERE account_id = %s", world_account(&w));
+	ck_assert_int_eq(session_load_inbox(s, &err), -1);
+	ck_assert_int_eq(err.kind, ERR_FENCED);
+	sync_close(&s);
+}
+END_TEST
+
 /* Of another epoch, or of an account that is not to be synced any more. */
 START_TEST(who_is_no_owner_is_told_so)
 {
@@ -221,6 +239,7 @@ make_suite(void)
 	tcase_add_loop_test(t, what_is_unusual_is_read_by_the_child, 0,
 	    N_UNUSUAL);
 	tcase_add_test(t, what_just_fits_is_briefed);
+	tcase_add_test(t, a_briefing_of_another_owner_fences);
 	tcase_add_test(t, who_is_no_owner_is_told_so);
 	suite_add_tcase(suite, t);
 	return suite;

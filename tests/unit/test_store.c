@@ -217,10 +217,67 @@ START_TEST(a_superseded_owner_writes_nothing)
 	ck_assert_int_eq(0, world_int(&w, "SELECT count(*) FROM messages "
 	    "WHERE account_id = %s", world_account(&w)));
 	/* The new owner writes. */
-	w.fence.epoch = account->epoch;
+	fence_init(&w.fence, &w.account_id, account->epoch, "next");
 	world_add(&w, &m);
 	world_commit(&w, world_reload(&w, inbox->id));
 	store_close(&other);
+}
+END_TEST
+
+/*
+ * F-B12.  A failover to a standby that had not got the last commit: `test` was
+ * told epoch 1, the new primary knows nothing of it and gives 1 to `next`.
+ */
+START_TEST(two_owners_of_one_epoch_are_told_apart)
+{
+	struct folder *inbox = world_folder(&w, "INBOX");
+	struct mail m = { .uid = 1 };
+	struct folder_op op = { .kind = FOLDER_CREATE, .wire = "X",
+		.path = "X" };
+	struct err failure = ERR_INIT;
+	struct account *account;
+	bool is_it;
+
+	world_text(&w, "UPDATE account_fence SET epoch = epoch - 1, owner = ''"
+	    " WHERE account_id = %s", world_account(&w));
+	must(store_account_take_over(w.s, &w.account_id, "next", w.arena,
+	    &account, &w.err), &w);
+	ck_assert_int_eq(account->epoch, w.fence.epoch);
+	ck_assert_str_eq(account->owner, "next");
+	ck_assert(!fence_is_of(&w.fence, account));
+
+	world_add(&w, &m);
+	ck_assert_int_eq(-1, world_try_commit(&w, inbox, 2));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	ck_assert_int_eq(-1, store_folders_write(w.s, &w.fence, &op, 1,
+	    &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	ck_assert_int_eq(-1, store_account_synced(w.s, &w.fence, 0, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	err_set(&failure, ERR_NETWORK, "stale words");
+	ck_assert_int_eq(-1, store_account_failed(w.s, &w.fence, &failure,
+	    1750000000, 3, &is_it, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	ck_assert_int_eq(-1, store_account_try_login(w.s, &w.fence, 100,
+	    &is_it, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	world_text(&w, "UPDATE accounts SET state = 'bootstrapping' "
+	    "WHERE id = %s", world_account(&w));
+	ck_assert_int_eq(-1, store_account_live(w.s, &w.fence, &is_it,
+	    &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_FENCED);
+	ck_assert_str_eq("0|1||bootstrapping|t", world_text(&w, "SELECT "
+	    "concat_ws('|', (SELECT count(*) FROM messages "
+	    "WHERE account_id = a.id), (SELECT count(*) FROM mailbox "
+	    "WHERE account_id = a.id), last_error, state, "
+	    "next_try_at IS NULL) FROM accounts a WHERE id = %s",
+	    world_account(&w)));
+
+	fence_init(&w.fence, &w.account_id, account->epoch, account->owner);
+	world_add(&w, &m);
+	world_commit(&w, world_reload(&w, inbox->id));
+	must(store_account_live(w.s, &w.fence, &is_it, &w.err), &w);
+	ck_assert(is_it);
 }
 END_TEST
 
@@ -380,7 +437,7 @@ START_TEST(nothing_of_a_predecessor_comes_after_the_hand_over)
 		ck_assert_int_eq(before, after);
 		ck_assert_int_eq(after, world_int(&w, "SELECT messages FROM "
 		    "mailbox WHERE id = %lld", (long long)folder_id));
-		w.fence.epoch = account->epoch;
+		fence_init(&w.fence, &w.account_id, account->epoch, "next");
 		store_close(&w.s);
 	}
 	w.s = world_session(&w);
@@ -966,6 +1023,7 @@ make_suite(void)
 	tcase_add_test(t, a_step_that_fails_leaves_nothing);
 	tcase_add_test(t, no_server_is_a_database_error);
 	tcase_add_test(t, a_superseded_owner_writes_nothing);
+	tcase_add_test(t, two_owners_of_one_epoch_are_told_apart);
 	tcase_add_loop_test(t, every_way_out_of_live_raises_the_fence, 0, 4);
 	tcase_add_test(t, a_predecessor_stopped_in_mid_pipeline_is_ended);
 	tcase_add_test(t, nothing_of_a_predecessor_comes_after_the_hand_over);
