@@ -13,6 +13,7 @@
 #include "child/child.h"
 #include "conf/conf.h"
 #include "conf/quirks.h"
+#include "lease/client.h"
 #include "master/master.h"
 #include "proc/slots.h"
 #include "proc/spawn.h"
@@ -144,8 +145,9 @@ make_directory(const char *path, const struct passwd *pw)
 		log_warn(NULL, "%s: %s", path, strerror(errno));
 }
 
-/* As root, what the user we become could not make: the directories of the
- * control socket and of the blobs. */
+/* As root, what the user we become could not make: the directory of the
+ * control socket.  That of the blobs is made by mailherdctl init alone: where
+ * it is missing, a file system is not mounted. */
 static void
 make_directories(const struct conf *conf)
 {
@@ -157,7 +159,6 @@ make_directories(const struct conf *conf)
 		return;
 	conf_control_socket(conf, path, sizeof(path));
 	make_directory(dirname(path), pw);
-	make_directory(conf->blob_dir, pw);
 }
 
 static const struct quirks_table *
@@ -195,6 +196,32 @@ load_all(const struct conf *conf, const struct quirks_table *quirks)
 	spawn_init(entries);
 }
 
+/* -t: all that a start needs, each complaint on a line of its own. */
+static int
+check_all(const struct conf *conf)
+{
+	struct lease_client *redis;
+	struct err err = ERR_INIT;
+	int rc = EX_OK, database;
+
+	load_quirks(conf);
+	if (vault_load(conf->secret_key_file, &err) == -1) {
+		log_error(NULL, "secret_key_file: %s", err.text);
+		rc = EX_CONFIG;
+	}
+	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
+		die(EX_NOPERM, "%s", err.text);
+	database = spawn_apart(child_check_start, conf);
+	if (rc == EX_OK)
+		rc = database;
+	if (lease_client_open(&redis, conf, &err) == -1) {
+		log_error(NULL, "redis: %s", err.text);
+		return rc == EX_OK ? EX_UNAVAILABLE : rc;
+	}
+	lease_client_close(&redis);
+	return rc;
+}
+
 int
 main(int argc, char **argv, char **envp)
 {
@@ -209,10 +236,8 @@ main(int argc, char **argv, char **envp)
 	if (conf_load(&conf, options.file, options.overrides,
 		options.n_overrides, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
-	if (options.is_test) {
-		load_quirks(conf);
-		return EX_OK;
-	}
+	if (options.is_test)
+		return check_all(conf);
 	if (options.once != NULL)
 		options.is_foreground = true;
 	open_log(conf, options.is_foreground);
@@ -232,6 +257,9 @@ main(int argc, char **argv, char **envp)
 	load_all(conf, quirks);
 	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
 		die(EX_NOPERM, "%s", err.text);
+	/* Away is no reason to stop: it comes back. */
+	if (spawn_apart(child_check_start, conf) == EX_CONFIG)
+		return EX_CONFIG;
 	proc_set_title("master %s %s", conf->worker_role == ROLE_SYNC ?
 	    "sync" : "jobs", conf->instance);
 	return master_main(&(struct master_params){ .conf = conf,

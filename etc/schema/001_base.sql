@@ -119,6 +119,15 @@ WHERE deleted_at IS NULL;
 
 -- --- blobs ------------------------------------------------------------------
 
+-- Whose the blob directory is; the same id stands in its file store-id, and
+-- without that nothing is written to it: it may not be mounted, or belong to
+-- another database.
+CREATE TABLE blob_store (
+	is_one          boolean PRIMARY KEY DEFAULT true CHECK (is_one),
+	id              uuid NOT NULL DEFAULT gen_random_uuid()
+);
+INSERT INTO blob_store DEFAULT VALUES;
+
 -- The row is the only proof that a blob exists.
 CREATE TABLE blob (
 	id              bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY

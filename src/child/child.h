@@ -26,6 +26,13 @@ _Noreturn void hot_main(const struct child_start *start);
 _Noreturn void pool_main(const struct child_start *start); /* no task */
 _Noreturn void job_main(const struct child_start *start);
 
+/*
+ * What PostgreSQL and the blob directory must be for a start: an exit code of
+ * sysexits.h, the reason logged.  EX_CONFIG: it will not pass by itself;
+ * EX_UNAVAILABLE: it may.  The argument is a struct conf; for spawn_apart.
+ */
+int child_check_start(const void *conf);
+
 /* child_start.task of KIND_HOT */
 struct hot_task {
 	struct uuid account_id;

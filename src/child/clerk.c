@@ -44,8 +44,10 @@ connect_store(struct clerk *clerk, struct err *err)
 {
 	if (clerk->store != NULL)
 		return 0;
-	return store_open(&clerk->store, child_conf()->database,
-	    "mailherd clerk", err);
+	if (store_open(&clerk->store, child_conf()->database,
+	    "mailherd clerk", err) == -1)
+		return -1;
+	return store_check(clerk->store, err);
 }
 
 static void

@@ -1,7 +1,7 @@
 noinst_LIBRARIES += libchild.a
 libchild_a_SOURCES = \
 	src/child/child.h \
-	src/child/clerk.c \
+	src/child/check.c src/child/clerk.c \
 	src/child/hooks.c src/child/hooks.h \
 	src/child/hot.c \
 	src/child/job.c \

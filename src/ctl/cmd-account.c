@@ -118,12 +118,16 @@ take_password(struct ctl *ctl, const char *file, struct account *a,
 
 	prompt = arena_printf(ctl->arena, "Password of %s at %s: ",
 	    a->imap_login, a->imap_host);
-	if (password_read(file, prompt, secret.text, &secret.len, err) == -1)
-		return -1;
-	rc = vault_load(ctl->conf->secret_key_file, err);
-	if (rc == -1)
-		ctl_hint(err, "run: mailherdctl init");
-	else
+	/* Both files may be readable for root alone. */
+	ctl_act_as_caller();
+	rc = password_read(file, prompt, secret.text, &secret.len, err);
+	if (rc == 0) {
+		rc = vault_load(ctl->conf->secret_key_file, err);
+		if (rc == -1)
+			ctl_hint(err, "run: mailherdctl init");
+	}
+	ctl_act_as_daemon(ctl);
+	if (rc == 0)
 		rc = secret_seal_for_servers(ctl, a, &secret, err);
 	explicit_bzero(&secret, sizeof(secret));
 	vault_forget();

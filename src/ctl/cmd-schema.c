@@ -10,10 +10,9 @@
 
 #include "base/xmem.h"
 #include "proc/vault.h"
+#include "store/blob.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,8 +28,15 @@ on_step(void *arg, const char *file)
 static int
 migrate(struct ctl *ctl, int *version_r, struct err *err)
 {
-	return store_migrate(ctl->store, ctl->conf->schema_dir, on_step, ctl,
-	    version_r, err);
+	const char *dir = ctl->conf->schema_dir;
+
+	if (store_schema_wanted(dir, version_r, err) == -1)
+		return -1;
+	if (*version_r != STORE_SCHEMA)
+		return err_set(err, ERR_CONFIG, "the files in %s make schema "
+		    "%d, this program was built for %d (setting "
+		    "\"schema_dir\")", dir, *version_r, STORE_SCHEMA);
+	return store_migrate(ctl->store, dir, on_step, ctl, version_r, err);
 }
 
 int
@@ -76,27 +82,14 @@ make_directory(const char *path, bool *created_r, struct err *err)
 	return rc;
 }
 
-/* The daemon drops privileges before it writes blobs. */
+/* It is the daemon that writes blobs. */
 static int
-give_to_daemon(const struct conf *conf, const char *path, struct err *err)
+give_to_daemon(const struct ctl *ctl, const char *path, struct err *err)
 {
-	const struct passwd *pw;
-	const struct group *gr = NULL;
-
-	if (geteuid() != 0 || *conf->user == '\0')
-		return 0;
-	pw = getpwnam(conf->user);
-	if (pw == NULL)
-		return err_set(err, ERR_CONFIG, "no user \"%s\" (setting "
-		    "\"user\"; create it: adduser --system --group %s)",
-		    conf->user, conf->user);
-	if (*conf->group != '\0' && (gr = getgrnam(conf->group)) == NULL)
-		return err_set(err, ERR_CONFIG, "no group \"%s\" (setting "
-		    "\"group\")", conf->group);
-	if (chown(path, pw->pw_uid, gr != NULL ? gr->gr_gid : pw->pw_gid) ==
-	    -1)
+	if (ctl->has_daemon &&
+	    chown(path, ctl->daemon_uid, ctl->daemon_gid) == -1)
 		return err_set(err, ERR_CONFIG, "%s: chown to %s: %s", path,
-		    conf->user, strerror(errno));
+		    ctl->conf->user, strerror(errno));
 	return 0;
 }
 
@@ -117,16 +110,20 @@ cmd_init(struct ctl *ctl, const struct args *args, struct err *err)
 	int version;
 
 	(void)args;
+	ctl_act_as_caller();
 	if (vault_create_key(conf->secret_key_file, &key_created, err) == -1)
 		return -1;
 	print_step(ctl, "key file", conf->secret_key_file, key_created);
 	if (make_directory(conf->blob_dir, &dir_created, err) == -1)
 		return -1;
-	if (dir_created && give_to_daemon(conf, conf->blob_dir, err) == -1)
+	if (dir_created && give_to_daemon(ctl, conf->blob_dir, err) == -1)
+		return -1;
+	ctl_act_as_daemon(ctl);
+	if (migrate(ctl, &version, err) == -1 ||
+	    store_check(ctl->store, err) == -1 ||
+	    blob_store_init(ctl->store, conf->blob_dir, err) == -1)
 		return -1;
 	print_step(ctl, "blobs", conf->blob_dir, dir_created);
-	if (migrate(ctl, &version, err) == -1)
-		return -1;
 	if (!ctl->is_json) {
 		printf("schema    at version %d\n", version);
 		if (key_created)

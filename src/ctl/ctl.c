@@ -8,7 +8,12 @@
 #include "base/text.h"
 
 #include <bsd/string.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdarg.h>
+#include <sysexits.h>
+#include <unistd.h>
 
 int
 ctl_hint(struct err *err, const char *hint)
@@ -61,6 +66,51 @@ ctl_print_id(const struct ctl *ctl, const char *key, const struct uuid *id)
 		puts(text);
 }
 
+/* --- who acts ------------------------------------------------------------ */
+
+int
+ctl_find_daemon(struct ctl *ctl, struct err *err)
+{
+	const struct conf *conf = ctl->conf;
+	const struct passwd *pw;
+	const struct group *gr = NULL;
+
+	if (getuid() != 0 || *conf->user == '\0')
+		return 0;
+	pw = getpwnam(conf->user);
+	if (pw == NULL)
+		return err_set(err, ERR_CONFIG, "no user \"%s\" (setting "
+		    "\"user\"; create it: adduser --system --group %s)",
+		    conf->user, conf->user);
+	if (*conf->group != '\0' && (gr = getgrnam(conf->group)) == NULL)
+		return err_set(err, ERR_CONFIG, "no group \"%s\" (setting "
+		    "\"group\")", conf->group);
+	ctl->has_daemon = true;
+	ctl->daemon_uid = pw->pw_uid;
+	ctl->daemon_gid = gr != NULL ? gr->gr_gid : pw->pw_gid;
+	if (initgroups(conf->user, ctl->daemon_gid) == -1)
+		return err_set(err, ERR_CONFIG, "groups of %s: %s",
+		    conf->user, strerror(errno));
+	ctl_act_as_daemon(ctl);
+	return 0;
+}
+
+void
+ctl_act_as_daemon(const struct ctl *ctl)
+{
+	if (ctl->has_daemon && (setegid(ctl->daemon_gid) == -1 ||
+	    seteuid(ctl->daemon_uid) == -1))
+		die(EX_NOPERM, "not become the user of the daemons: %s",
+		    strerror(errno));
+}
+
+void
+ctl_act_as_caller(void)
+{
+	if (seteuid(getuid()) == -1 || setegid(getgid()) == -1)
+		die(EX_NOPERM, "not become root again: %s", strerror(errno));
+}
+
 /* --- sessions ----------------------------------------------------------- */
 
 int
@@ -71,35 +121,13 @@ ctl_redis(struct ctl *ctl, struct err *err)
 	return lease_client_open(&ctl->redis, ctl->conf, err);
 }
 
-static int
-check_schema(struct ctl *ctl, struct err *err)
-{
-	int wanted, have;
-
-	if (store_schema_wanted(ctl->conf->schema_dir, &wanted, err) == -1 ||
-	    store_schema_version(ctl->store, &have, err) == -1)
-		return -1;
-	if (have == 0)
-		return err_set(err, ERR_CONFIG, "the database has no mailherd "
-		    "schema (run: mailherdctl init)");
-	if (have < wanted)
-		return err_set(err, ERR_CONFIG, "the database is at schema "
-		    "%d, this program needs %d (run: mailherdctl migrate)",
-		    have, wanted);
-	if (have > wanted)
-		return err_set(err, ERR_CONFIG, "the database is at schema "
-		    "%d, this program knows %d (use the newer mailherdctl)",
-		    have, wanted);
-	return 0;
-}
-
 int
 ctl_store(struct ctl *ctl, bool need_schema, struct err *err)
 {
 	if (ctl->store == NULL && store_open(&ctl->store, ctl->conf->database,
 	    "mailherdctl", err) == -1)
 		return ctl_hint(err, "setting \"database\"");
-	return need_schema ? check_schema(ctl, err) : 0;
+	return need_schema ? store_check(ctl->store, err) : 0;
 }
 
 int

@@ -13,6 +13,7 @@
 #include "store/store.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct ctl {
 	struct conf *conf;
@@ -22,6 +23,9 @@ struct ctl {
 	struct store *store; /* open when the command needs it */
 	struct lease_client *redis; /* NULL until ctl_redis() succeeds */
 	bool is_redis_away; /* told already; not tried again */
+	bool has_daemon; /* root works as this user, see ctl_act_as_daemon */
+	uid_t daemon_uid;
+	gid_t daemon_gid;
 };
 
 /*
@@ -30,6 +34,16 @@ struct ctl {
  */
 typedef int command_run(struct ctl *ctl, const struct args *args,
     struct err *err);
+
+/*
+ * Who root is for: started by root, mailherdctl works as the user of the
+ * daemons (setting "user"), so that PostgreSQL knows it and nothing that it
+ * writes is root's.  What only the caller may read is read in between, as the
+ * caller.
+ */
+int ctl_find_daemon(struct ctl *ctl, struct err *err);
+void ctl_act_as_daemon(const struct ctl *ctl);
+void ctl_act_as_caller(void);
 
 /* Opens ctl->redis unless it is open. */
 int ctl_redis(struct ctl *ctl, struct err *err);

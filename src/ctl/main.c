@@ -114,6 +114,8 @@ run(struct ctl *ctl, const struct invocation *call,
 	    conf_load(&ctl->conf, call->file, call->overrides,
 	    call->n_overrides, err) == -1)
 		return -1;
+	if (command->needs != NEEDS_NOTHING && ctl_find_daemon(ctl, err) == -1)
+		return -1;
 	if (open_needed(ctl, command, err) == -1)
 		return -1;
 	rc = command->run(ctl, args, err);

@@ -45,9 +45,9 @@ static int
 open_store(const struct job_env *env, struct job_db *db, struct err *err)
 {
 	if (store_open(&db->store, env->conf->database, "mailherd job",
-		err) == 0)
+		err) == 0 && store_check(db->store, err) == 0)
 		return 0;
-	db->store = NULL;
+	store_close(&db->store);
 	give_back(env, db);
 	return -1;
 }

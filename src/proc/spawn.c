@@ -315,6 +315,22 @@ ask_template(const struct request *request, int channel,
 }
 
 int
+spawn_apart(int (*run)(const void *arg), const void *arg)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		_exit(run(arg));
+	while (pid != -1 && waitpid(pid, &status, 0) == -1)
+		if (errno != EINTR)
+			return -1;
+	return pid != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int
 spawn(struct child_start *start, uint64_t memory_limit_bytes, pid_t *pid_r,
     int *channel_r, struct err *err)
 {

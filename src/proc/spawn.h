@@ -52,6 +52,13 @@ void spawn_renew(void);
  * process that makes them.  The next spawn() starts another. */
 bool spawn_has_reaped(pid_t pid);
 
+/*
+ * Runs a function in a process of its own and waits for it: what it loads and
+ * leaves behind is gone with it.  Returns what run returned, 0 to 255, or -1
+ * (no process, or it died).  Only before the loop begins: it blocks.
+ */
+int spawn_apart(int (*run)(const void *arg), const void *arg);
+
 /* "mailherd: hot ann@example.org idle"; never a secret. */
 void proc_set_title(const char *fmt, ...)
     __attribute__((format(printf, 1, 2)));

@@ -41,6 +41,7 @@
 
 struct blob_writer {
 	struct blob_dir dir;
+	struct uuid id; /* of the directory */
 	int segments_fd;
 	int fd; /* of a segment; -1: none.  Kept between batches. */
 	int32_t segment;
@@ -60,8 +61,12 @@ blob_writer_new(struct blob_writer **w_r, const char *dir, struct err *err)
 	struct blob_writer *w = xcalloc(1, sizeof(*w));
 
 	w->fd = w->segments_fd = -1;
-	if (blob_dir_open(&w->dir, dir, true, err) == -1) {
+	if (blob_dir_open(&w->dir, dir, err) == -1) {
 		free(w);
+		return -1;
+	}
+	if (blob_dir_id(&w->dir, &w->id, err) == -1) {
+		blob_writer_free(&w);
 		return -1;
 	}
 	w->segments_fd = openat(w->dir.fd, SEGMENTS,
@@ -73,6 +78,12 @@ blob_writer_new(struct blob_writer **w_r, const char *dir, struct err *err)
 	}
 	*w_r = w;
 	return 0;
+}
+
+const struct uuid *
+blob_writer_id(const struct blob_writer *w)
+{
+	return &w->id;
 }
 
 static void

@@ -15,6 +15,7 @@
 #define STORE_BLOB_H
 
 #include "base/err.h"
+#include "base/uuid.h"
 #include "store/message.h"
 
 enum blob_codec { BLOB_RAW = 0, BLOB_ZSTD = 1 };
@@ -22,9 +23,11 @@ enum blob_codec { BLOB_RAW = 0, BLOB_ZSTD = 1 };
 /* One writer: holds at most one segment (by flock) from put to flush. */
 struct blob_writer;
 
-/* `dir` is created (0750) when missing. */
+/* The directory is there already and has its id (blob_store_make). */
 int blob_writer_new(struct blob_writer **w_r, const char *dir,
     struct err *err);
+/* To be compared with store_blob_id() before rows point to what was put. */
+const struct uuid *blob_writer_id(const struct blob_writer *w);
 void blob_writer_free(struct blob_writer **w);
 /* zstd level for what is put from now on, where it saves more than a tenth;
  * 0, the preset, stores as is.  See blob.c for what it costs. */
@@ -69,6 +72,22 @@ int blob_read(const char *dir, const struct blob_ref *ref,
     int (*on_bytes)(void *arg, const void *bytes, size_t len), void *arg,
     struct err *err);
 
+/* --- whose it is (blob_id.c) --------------------------------------------------- */
+
+struct store;
+
+/* Makes an empty directory, or an existing one without id, the blob store
+ * `id`: subdirectories and the file store-id.  Refuses one of another id. */
+int blob_store_make(const char *dir, const struct uuid *id, struct err *err);
+/*
+ * mailherdctl init: makes the directory the store of this database, where
+ * nothing speaks against it.  ERR_CONFIG: it is another database's, or this
+ * database has blobs that are not in it (a file system that is not mounted).
+ */
+int blob_store_init(struct store *s, const char *dir, struct err *err);
+/* Before work begins: is it there, and this database's?  ERR_CONFIG. */
+int blob_store_check(struct store *s, const char *dir, struct err *err);
+
 /* --- upkeep (mailherdctl blob) ------------------------------------------------ */
 
 enum blob_state {
@@ -91,7 +110,6 @@ int blob_walk(const char *dir,
     int (*on_found)(void *arg, const struct blob_found *found), void *arg,
     struct err *err);
 
-struct store;
 struct blob_gc_result {
 	unsigned segments_seen, segments_removed, files_removed;
 	uint64_t bytes_moved, bytes_freed;

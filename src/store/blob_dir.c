@@ -43,8 +43,8 @@ blob_dir_sync(const struct blob_dir *dir, const char *name, struct err *err)
 	return result;
 }
 
-static int
-make_subdirectories(struct blob_dir *dir, struct err *err)
+int
+blob_dir_make_subdirectories(struct blob_dir *dir, struct err *err)
 {
 	static const char *const names[] = { SEGMENTS, "big", "tmp" };
 	bool is_new = false;
@@ -60,17 +60,13 @@ make_subdirectories(struct blob_dir *dir, struct err *err)
 }
 
 int
-blob_dir_open(struct blob_dir *dir, const char *path, bool create,
-    struct err *err)
+blob_dir_open(struct blob_dir *dir, const char *path, struct err *err)
 {
 	dir->path = xstrdup(path);
-	if (create)
-		mkdir(path, 0750); /* open tells what went wrong */
 	dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir->fd == -1)
-		blob_fail(dir, "", "not opened", err);
-	else if (!create || make_subdirectories(dir, err) == 0)
+	if (dir->fd != -1)
 		return 0;
+	blob_fail(dir, "", "not opened", err);
 	blob_dir_close(dir);
 	return -1;
 }

@@ -354,7 +354,9 @@ blob_gc_for(struct store *store, const char *dir, unsigned min_dead_percent,
 	int result;
 
 	*result_r = (struct blob_gc_result){ .segments_seen = 0 };
-	if (blob_writer_new(&gc.writer, dir, err) == -1)
+	/* In another database's directory everything would look dead. */
+	if (blob_store_check(store, dir, err) == -1 ||
+	    blob_writer_new(&gc.writer, dir, err) == -1)
 		return -1;
 	gc.dir = *blob_writer_dir(gc.writer);
 	arena = arena_new("blob gc");

@@ -5,6 +5,7 @@
  *	DIR/segments/NNNNNNNN.seg	records one after another
  *	DIR/big/aa/DIGEST		one message, as is
  *	DIR/tmp/			streams that are still being written
+ *	DIR/store-id			whose it is; see blob_id.c
  *
  * A record is a header of 64 bytes, little-endian, and the stored bytes:
  *
@@ -32,8 +33,17 @@ struct blob_dir {
 	int fd; /* of the directory; -1: closed */
 };
 
-/* create: makes it and its subdirectories when missing. */
-int blob_dir_open(struct blob_dir *dir, const char *path, bool create,
+int blob_dir_open(struct blob_dir *dir, const char *path, struct err *err);
+/* segments, big and tmp, where they are missing. */
+int blob_dir_make_subdirectories(struct blob_dir *dir, struct err *err);
+/* What its file store-id says; ERR_STORAGE with the remedy when there is
+ * none. */
+int blob_dir_id(const struct blob_dir *dir, struct uuid *id_r,
+    struct err *err);
+/* Is there such a file, whatever is in it? */
+bool blob_dir_has_id(const struct blob_dir *dir);
+/* ERR_CONFIG when it is the directory of another database than `id`. */
+int blob_dir_check(const struct blob_dir *dir, const struct uuid *id,
     struct err *err);
 void blob_dir_close(struct blob_dir *dir);
 struct blob_dir *blob_writer_dir(struct blob_writer *w);

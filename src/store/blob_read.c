@@ -168,7 +168,7 @@ blob_read(const char *path, const struct blob_ref *ref,
 	struct blob_dir dir;
 	int fd, result;
 
-	if (blob_dir_open(&dir, path, false, err) == -1)
+	if (blob_dir_open(&dir, path, err) == -1)
 		return -1;
 	if (is_file)
 		blob_file_name(name, ref->digest);
@@ -368,7 +368,7 @@ blob_walk(const char *path,
 	struct walk w = { .on_found = on_found, .arg = arg };
 	int result;
 
-	if (blob_dir_open(&w.dir, path, false, err) == -1)
+	if (blob_dir_open(&w.dir, path, err) == -1)
 		return -1;
 	result = walk_segments(&w, err);
 	if (result == 0)

@@ -16,7 +16,7 @@ libstore_a_SOURCES = src/store/message.h src/store/store.h \
 	src/store/thread.c src/store/thread.h \
 	src/store/upkeep.c
 libstore_a_SOURCES += src/store/blob.c src/store/blob.h src/store/blob_dir.c \
-	src/store/blob_gc.c \
+	src/store/blob_bind.c src/store/blob_gc.c src/store/blob_id.c \
 	src/store/blob_private.h src/store/blob_read.c src/store/blob_stream.c
 libstore_a_SOURCES += src/store/tsvector.c src/store/tsvector.h src/store/words.c src/store/words.h src/store/fold_table.h
 EXTRA_DIST += scripts/make-fold-table

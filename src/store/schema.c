@@ -1,7 +1,8 @@
 /*
  * schema.c - the numbered files of etc/schema, applied in order.
  *
- * Runs in: mailherdctl, clerk (the check at start).  Blocks.
+ * Runs in: mailherdctl; the check also in clerk, hot, pool and job children.
+ * Blocks.
  *
  * Each file is one transaction together with the row that says so; an
  * advisory lock lets two run at once.  A released file never changes: a new
@@ -131,6 +132,70 @@ store_schema_version(struct store *s, int *version_r, struct err *err)
 	return 0;
 }
 
+/* --- can we work with it? ------------------------------------------------------ */
+
+static int
+refuse_version(int have, int oldest, struct err *err)
+{
+	if (have == 0)
+		return err_set(err, ERR_CONFIG, "the database has no mailherd "
+		    "schema (run: mailherdctl init)");
+	if (have < STORE_SCHEMA)
+		return err_set(err, ERR_CONFIG, "the database is at schema "
+		    "%d, this program needs %d (run: mailherdctl migrate)",
+		    have, STORE_SCHEMA);
+	return err_set(err, ERR_CONFIG, "the database is at schema %d, which "
+	    "needs programs of schema %d or newer, this one is of schema %d "
+	    "(upgrade mailherd on this host)", have, oldest, STORE_SCHEMA);
+}
+
+/* There is no such table, schema or column. */
+static bool
+is_unknown_name(const char *sqlstate)
+{
+	static const char *const states[] = { "42P01", "3F000", "42703" };
+	size_t i;
+
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (strcmp(sqlstate, states[i]) == 0)
+			return true;
+	return false;
+}
+
+int
+store_check(struct store *s, struct err *err)
+{
+	struct err failure = ERR_INIT;
+	int have = 0, oldest = 0;
+	PGresult *res;
+
+	if (session_run(s, "SELECT v.version, v.works_with, b.id FROM "
+	    "mailherd.schema_version v, mailherd.blob_store b "
+	    "ORDER BY v.version DESC LIMIT 1", NULL, &res, &failure) == -1) {
+		if (is_unknown_name(s->sqlstate))
+			return refuse_version(0, 0, err);
+		*err = failure;
+		return -1;
+	}
+	if (PQntuples(res) > 0) {
+		have = (int)result_int8(res, 0, 0);
+		oldest = (int)result_int8(res, 0, 1);
+		result_uuid(res, 0, 2, &s->blob_id);
+	}
+	PQclear(res);
+	if (have < STORE_SCHEMA || oldest > STORE_SCHEMA)
+		return refuse_version(have, oldest, err);
+	return 0;
+}
+
+const struct uuid *
+store_blob_id(const struct store *s)
+{
+	return &s->blob_id;
+}
+
+/* --- applying ------------------------------------------------------------------- */
+
 static int
 read_file(struct buf *out, const char *dir, const char *name,
     struct err *err)
@@ -179,6 +244,17 @@ run_script(struct store *s, const char *sql, struct err *err)
 	}
 }
 
+/* The oldest programs that the file lets go on; see store_migrate. */
+static int
+works_with(const char *sql, int version)
+{
+	static const char words[] = "\n-- works with: ";
+	const char *line = strstr(sql, words);
+	int n = line != NULL ? (int)strtol(line + strlen(words), NULL, 10) : 0;
+
+	return n > 0 && n < version ? n : version;
+}
+
 static int
 apply_step(struct store *s, const char *dir, const struct step *step,
     struct err *err)
@@ -189,8 +265,10 @@ apply_step(struct store *s, const char *dir, const struct step *step,
 	buf_adds(&sql, "BEGIN;\nSET LOCAL statement_timeout = 0;\n"
 	    "SET LOCAL search_path = mailherd;\n");
 	rc = read_file(&sql, dir, step->name, err);
-	buf_addf(&sql, "\n;INSERT INTO mailherd.schema_version (version, name)"
-	    " VALUES (%d, '%s');\nCOMMIT;\n", step->version, step->name);
+	buf_addf(&sql, "\n;INSERT INTO mailherd.schema_version "
+	    "(version, name, works_with) VALUES (%d, '%s', %d);\nCOMMIT;\n",
+	    step->version, step->name,
+	    works_with(buf_str(&sql), step->version));
 	if (rc == 0) {
 		rc = run_script(s, buf_str(&sql), err);
 		if (rc == -1) {
@@ -229,6 +307,7 @@ migrate_locked(struct store *s, const char *dir, const struct steps *steps,
 	if (run_script(s, "CREATE SCHEMA IF NOT EXISTS mailherd;"
 	    "CREATE TABLE IF NOT EXISTS mailherd.schema_version ("
 	    "version integer PRIMARY KEY, name text NOT NULL, "
+	    "works_with integer NOT NULL, "
 	    "applied_at timestamptz NOT NULL DEFAULT now())", err) == -1 ||
 	    store_schema_version(s, &version, err) == -1)
 		return -1;

@@ -213,3 +213,35 @@ store_blob_file_forget(struct store *s,
 	return session_run(s, "DELETE FROM blob_file_dead WHERE digest = $1",
 	    &p, NULL, err);
 }
+
+int
+store_blob_newest(struct store *s, struct blob_ref *ref_r, bool *is_any_r,
+    struct err *err)
+{
+	struct arena *arena = arena_new("newest blob");
+	PGresult *res;
+	uint8_t *digest;
+	size_t len = 0;
+
+	if (session_run(s, "SELECT digest, segment, \"offset\", stored, size, "
+	    "codec FROM blob ORDER BY id DESC LIMIT 1", NULL, &res, err) ==
+	    -1) {
+		arena_free(&arena);
+		return -1;
+	}
+	*ref_r = (struct blob_ref){ .segment = 0 };
+	*is_any_r = PQntuples(res) > 0;
+	if (*is_any_r) {
+		digest = result_bytes(arena, res, 0, 0, &len);
+		if (digest != NULL && len == DIGEST_SIZE)
+			memcpy(ref_r->digest, digest, DIGEST_SIZE);
+		ref_r->segment = (int32_t)result_int8(res, 0, 1);
+		ref_r->offset = result_int8(res, 0, 2);
+		ref_r->stored = (uint64_t)result_int8(res, 0, 3);
+		ref_r->size = (uint64_t)result_int8(res, 0, 4);
+		ref_r->codec = (int)result_int8(res, 0, 5);
+	}
+	PQclear(res);
+	arena_free(&arena);
+	return 0;
+}

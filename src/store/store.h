@@ -58,14 +58,32 @@ int store_query(struct store *s, struct arena *arena, const char *sql,
     const char *const *params, size_t n_params, struct store_rows **rows_r,
     struct err *err);
 
-/* --- schema (ctl init, migrate; checked at start of the daemon) ----------- */
+/* --- schema ----------------------------------------------------------------- */
+
+/* The number of the newest file of etc/schema that this program was built
+ * with. */
+#define STORE_SCHEMA 4
+
+/*
+ * Can this program work with the database?  ERR_CONFIG with what to do when
+ * its schema is older, or newer than a file says that older programs
+ * understand, or not there at all.  To be asked of each new session: while
+ * PostgreSQL was away, it may have been restored or upgraded.
+ */
+int store_check(struct store *s, struct err *err);
+/* Of the database's blob directory (blob.h); known after store_check. */
+const struct uuid *store_blob_id(const struct store *s);
 
 /* Newest NNN in schema_dir / in the database (0: no schema). */
 int store_schema_wanted(const char *schema_dir, int *version_r,
     struct err *err);
 int store_schema_version(struct store *s, int *version_r, struct err *err);
-/* Applies what is missing, each file in a transaction.  Safe to repeat and to
- * run twice at once; refuses when the database is newer. */
+/*
+ * Applies what is missing, each file in a transaction.  Safe to repeat and to
+ * run twice at once; refuses when the database is newer.  A file with a line
+ * "-- works with: N" changes nothing that a program of schema N or newer
+ * would mind: such programs go on beside newer ones during an upgrade.
+ */
 int store_migrate(struct store *s, const char *schema_dir,
     void (*on_step)(void *arg, const char *file), void *arg, int *version_r,
     struct err *err);
@@ -409,6 +427,10 @@ int store_message_blob(struct store *s, int64_t message_id,
 int store_blobs_each(struct store *s, const int32_t *segments,
     size_t n_segments, int (*on_blob)(void *arg, const struct blob_ref *ref),
     void *arg, struct err *err);
+
+/* The blob that was stored last; *is_any_r false: none ever was. */
+int store_blob_newest(struct store *s, struct blob_ref *ref_r,
+    bool *is_any_r, struct err *err);
 
 struct segment_use {
 	int32_t id;

@@ -84,12 +84,24 @@ empty(struct load *l)
 	l->has_cursor = false;
 }
 
+/* Rows must not point into a directory that is not this database's. */
+static int
+check_store(const struct session *s, struct err *err)
+{
+	if (s->blobs == NULL || uuid_is_equal(blob_writer_id(s->blobs),
+	    store_blob_id(s->db)))
+		return 0;
+	return err_set(err, ERR_STORAGE, "%s is the blob directory of another "
+	    "database (see: mailherd -t)", s->conf->blob_dir);
+}
+
 static int
 launch(struct ingest *in, struct load *l, struct err *err)
 {
 	struct session *s = in->s;
 
-	if (session_db(s, err) == -1 || store_commit_start(s->db, &s->fence,
+	if (session_db(s, err) == -1 || check_store(s, err) == -1 ||
+	    store_commit_start(s->db, &s->fence,
 		in->folder, l->batch, l->has_cursor ? &l->cursor : NULL,
 		err) == -1)
 		return -1;

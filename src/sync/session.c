@@ -160,6 +160,17 @@ session_db_start(struct session *s, struct err *err)
 	return is_db_there(s, begin_db(s, err));
 }
 
+static int
+finish_db(struct session *s, struct err *err)
+{
+	if (is_db_there(s, store_open_finish(&s->db, err)) == -1)
+		return -1;
+	if (store_check(s->db, err) == 0)
+		return 0;
+	close_db(s);
+	return -1;
+}
+
 int
 session_db(struct session *s, struct err *err)
 {
@@ -168,15 +179,17 @@ session_db(struct session *s, struct err *err)
 
 	if (session_db_start(s, err) == -1)
 		return -1;
-	if (!was_started)
-		return is_db_there(s, store_open_finish(&s->db, err));
-	if (store_open_finish(&s->db, &given_up) == 0)
+	if (store_is_open(s->db))
 		return 0;
+	if (!was_started)
+		return finish_db(s, err);
+	if (store_open_finish(&s->db, &given_up) == 0)
+		return finish_db(s, err);
 	/* A big message may have taken longer to come than PostgreSQL waits
 	 * for somebody to prove who he is. */
 	if (is_db_there(s, begin_db(s, err)) == -1)
 		return -1;
-	return is_db_there(s, store_open_finish(&s->db, err));
+	return finish_db(s, err);
 }
 
 void

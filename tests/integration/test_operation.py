@@ -2,8 +2,12 @@
 
 import json
 import os
+import pwd
+import shutil
 import signal
 import subprocess
+
+import pytest
 
 from herd import Client, deliver, message
 from servers import own_dir, run_as, wait_for
@@ -32,6 +36,87 @@ def test_check_of_the_configuration(herd):
             env=h.env(), capture_output=True, text=True, **run_as())
         assert done.returncode == 78, (bad, done)
         assert bad.split("=")[0] in done.stderr, (bad, done.stderr)
+
+
+def test_check_looks_at_all_that_a_start_needs(herd):
+    h = herd()
+    nothing = os.path.join(h.dir, "nothing")
+    for code, setting in ((69, "database=host=/nowhere"),
+                          (69, "redis=unix:/nowhere"),
+                          (78, f"blob_dir={nothing}"),
+                          (78, f"secret_key_file={nothing}")):
+        done = subprocess.run(
+            [h.programs.mailherd, "-t", "-c", h.conf, "-o", setting],
+            env=h.env(), capture_output=True, text=True, timeout=60,
+            **run_as())
+        assert done.returncode == code, (setting, done)
+        assert setting.split("=")[0] + ": " in done.stderr, done.stderr
+
+
+def test_root_works_as_the_daemon(herd):
+    """B7: what mailherdctl does as root, the daemon can go on with."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    h = herd()
+    user = run_as()["user"]
+    name = pwd.getpwuid(user).pw_name
+    os.chmod(h.dir, 0o755)
+    shutil.rmtree(os.path.join(h.dir, "blobs"))
+    for command in (["init"], ["blob", "gc", "--min-age", "0"]):
+        subprocess.run([h.programs.ctl, "-c", h.conf, "-o", f"user={name}",
+                        *command], env=h.env(), check=True, timeout=60)
+    owners = {os.stat(os.path.join(path, entry)).st_uid
+              for path, folders, files in os.walk(os.path.join(h.dir, "blobs"))
+              for entry in folders + files + ["."]}
+    assert owners == {user}
+
+
+def start_and_fail(h, *overrides):
+    """Exit code and log of a start that does not go well."""
+    args = [arg for o in overrides for arg in ("-o", o)]
+    done = subprocess.run(
+        [h.programs.mailherd, "-f", "-c", h.conf, *args], env=h.env(),
+        capture_output=True, text=True, timeout=60, **run_as())
+    return done.returncode, done.stderr
+
+
+def test_no_start_with_a_schema_that_does_not_fit(herd):
+    """B8: the refusal says what to run."""
+    h = herd()
+    h.sql("INSERT INTO schema_version (version, name, works_with) "
+          "VALUES (900, 'future', 900)")
+    code, text = start_and_fail(h)
+    assert code == 78 and "upgrade mailherd" in text, text
+    h.sql("DELETE FROM schema_version WHERE version > 1")
+    code, text = start_and_fail(h)
+    assert code == 78 and "mailherdctl migrate" in text, text
+    h.sql("DROP SCHEMA mailherd CASCADE")
+    code, text = start_and_fail(h)
+    assert code == 78 and "mailherdctl init" in text, text
+
+
+def test_no_start_and_no_blob_without_the_mount(herd, dovecot, login):
+    """B6: what is missing is not begun anew, at the start and later."""
+    h = herd(backoff_first=1)
+    blobs = os.path.join(h.dir, "blobs")
+    h.start_both()
+    account = h.add_account(dovecot, login)
+    h.wait_live(account)
+    os.rename(blobs, blobs + ".unmounted")
+    os.mkdir(blobs)
+    with Client(dovecot, login) as client:
+        client.append("INBOX", message("While it is away"))
+    wait_for(lambda: "mounted?" in (h.account(account)["last_error"] or ""),
+             what="told what is missing")
+    assert os.listdir(blobs) == []
+    code, text = start_and_fail(h, "instance=second")
+    assert code == 78 and "mounted?" in text, text
+    os.rmdir(blobs)
+    os.rename(blobs + ".unmounted", blobs)
+    wait_for(lambda: h.sql("SELECT 1 FROM messages WHERE account_id = %s "
+                           "AND subject = 'While it is away'", (account,)),
+             what="synced after the mount")
+    h.assert_same(account, dovecot, login)
 
 
 def test_usage_errors(herd):
@@ -90,9 +175,13 @@ def test_status_ps_explain(herd, dovecot, login):
     # The plain forms are for people; they must not fail.
     for args in (("status",), ("ps",), ("explain", account)):
         h.run_ctl("-s", sync.socket, *args)
-    beat = json.loads(h.redis.client().get(
-        f"sync:workers:{status['worker_id']}"))
-    assert beat["owned"] == 1 and "tiers" in beat and "ts" in beat
+
+    def heartbeat():
+        return json.loads(h.redis.client().get(
+            f"sync:workers:{status['worker_id']}"))
+
+    wait_for(lambda: heartbeat()["owned"] == 1, what="told by the heartbeat")
+    assert "tiers" in heartbeat() and "ts" in heartbeat()
 
 
 def test_signals(herd, dovecot, login):

@@ -69,7 +69,8 @@ run(const char *dir, int level)
 	int i;
 
 	getrusage(RUSAGE_SELF, &before);
-	if (blob_writer_new(&w, dir, &e) == -1)
+	if (blob_store_make(dir, &(struct uuid){ { 1 } }, &e) == -1 ||
+	    blob_writer_new(&w, dir, &e) == -1)
 		errx(1, "%s", e.text);
 	blob_writer_compress(w, level);
 	for (i = 0; i < MESSAGES; i++) {

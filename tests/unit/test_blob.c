@@ -21,6 +21,7 @@
 
 static struct err err;
 static char dir[64];
+static struct uuid id; /* of the directory */
 static struct blob_writer *w;
 
 static void
@@ -28,7 +29,10 @@ set_up(void)
 {
 	snprintf(dir, sizeof(dir), "/tmp/test_blob.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
+	uuid_generate(&id);
+	ck_assert_int_eq(blob_store_make(dir, &id, &err), 0);
 	ck_assert_int_eq(blob_writer_new(&w, dir, &err), 0);
+	ck_assert(uuid_is_equal(blob_writer_id(w), &id));
 }
 
 static int
@@ -393,7 +397,7 @@ START_TEST(a_hundred_writers_at_once)
 	t = walk();
 	ck_assert_uint_eq(t.good, n_writers * 60);
 	ck_assert_uint_eq(t.dead + t.damaged, 0);
-	ck_assert_int_eq(blob_dir_open(&d, dir, false, &err), 0);
+	ck_assert_int_eq(blob_dir_open(&d, dir, &err), 0);
 	ck_assert_int_eq(blob_segments_list(&d, &numbers, &n, &err), 0);
 	free(numbers);
 	/* 16, and more only where the machine is so slow that writers lose
@@ -524,6 +528,37 @@ START_TEST(a_missing_directory_is_an_error_that_names_it)
 }
 END_TEST
 
+static void
+refuses(const char *path, const char *words)
+{
+	struct blob_writer *other;
+
+	ck_assert_int_eq(blob_writer_new(&other, path, &err), -1);
+	ck_assert_int_eq(err.kind, ERR_STORAGE);
+	ck_assert_msg(strstr(err.text, words) != NULL, "%s", err.text);
+}
+
+/* B6: where the file system is not mounted, nothing is begun anew. */
+START_TEST(a_directory_without_an_id_is_not_written_to)
+{
+	char empty[100], file[120];
+	struct uuid other;
+
+	snprintf(empty, sizeof(empty), "%s/empty", dir);
+	ck_assert_int_eq(mkdir(empty, 0700), 0);
+	refuses(empty, "mounted?");
+	ck_assert_int_eq(rmdir(empty), 0); /* and nothing was made in it */
+	uuid_generate(&other);
+	ck_assert_int_eq(blob_store_make(dir, &other, &err), -1);
+	ck_assert_int_eq(err.kind, ERR_CONFIG);
+	ck_assert_ptr_nonnull(strstr(err.text, "another database"));
+	ck_assert_int_eq(blob_store_make(dir, &id, &err), 0);
+	snprintf(file, sizeof(file), "%s/store-id", dir);
+	ck_assert_int_eq(truncate(file, 0), 0);
+	refuses(dir, "no id in it");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -547,6 +582,7 @@ main(void)
 	tcase_add_test(tc,
 	    a_stream_can_be_read_while_it_grows_and_leaves_nothing_behind);
 	tcase_add_test(tc, a_missing_directory_is_an_error_that_names_it);
+	tcase_add_test(tc, a_directory_without_an_id_is_not_written_to);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

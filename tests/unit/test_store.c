@@ -31,6 +31,11 @@ close_world(void)
 	world_close(&w);
 }
 
+#define TO_TEXT_(n) #n
+#define TO_TEXT(n) TO_TEXT_(n)
+
+static void write_file(const char *dir, const char *name, const char *text);
+
 /* --- schema ------------------------------------------------------------------- */
 
 /* A database that no other test sees. */
@@ -125,11 +130,75 @@ START_TEST(a_newer_database_is_left_alone)
 	ck_assert_int_ne(-1, migrate(db, SCHEMA_DIR, &err));
 	must(store_open(&s, db, "test", &w.err), &w);
 	must(store_query(s, w.arena, "INSERT INTO schema_version "
-	    "VALUES (900, 'future')", NULL, 0, &rows, &w.err), &w);
+	    "(version, name, works_with) VALUES (900, 'future', 900)", NULL,
+	    0, &rows, &w.err), &w);
 	store_close(&s);
 	ck_assert_int_eq(-1, migrate(db, SCHEMA_DIR, &err));
 	ck_assert_int_eq(err.kind, ERR_CONFIG);
 	ck_assert_ptr_nonnull(strstr(err.text, "newer"));
+}
+END_TEST
+
+/* B8: a session is of no use with a schema that the program does not know. */
+START_TEST(only_a_schema_that_fits_is_worked_with)
+{
+	static const struct {
+		const char *sql, *words;
+	} cases[] = {
+		{ "SELECT 1", NULL },
+		{ "INSERT INTO schema_version (version, name, works_with) "
+		  "VALUES (900, 'future', 900)", "upgrade mailherd" },
+		/* a rolling upgrade: the file lets older programs go on */
+		{ "UPDATE schema_version SET works_with = " TO_TEXT(
+		  STORE_SCHEMA) " WHERE version = 900", NULL },
+		{ "DELETE FROM schema_version WHERE version >= " TO_TEXT(
+		  STORE_SCHEMA), "mailherdctl migrate" },
+		{ "DELETE FROM schema_version", "mailherdctl init" },
+		{ "DROP SCHEMA mailherd CASCADE", "mailherdctl init" },
+	};
+	const char *db = new_database();
+	struct err err = ERR_INIT;
+	struct store_rows *rows;
+	struct store *s;
+	size_t i;
+	int rc;
+
+	ck_assert_int_eq(STORE_SCHEMA, wanted_version());
+	ck_assert_int_ne(-1, migrate(db, SCHEMA_DIR, &err));
+	must(store_open(&s, db, "test", &w.err), &w);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		must(store_query(s, w.arena, cases[i].sql, NULL, 0, &rows,
+		    &w.err), &w);
+		rc = store_check(s, &err);
+		ck_assert_int_eq(rc, cases[i].words == NULL ? 0 : -1);
+		if (cases[i].words == NULL)
+			continue;
+		ck_assert_int_eq(err.kind, ERR_CONFIG);
+		ck_assert_ptr_nonnull(strstr(err.text, cases[i].words));
+	}
+	store_close(&s);
+}
+END_TEST
+
+START_TEST(a_file_says_which_older_programs_go_on)
+{
+	const char *db = new_database();
+	char dir[] = "/tmp/mailherd-schema.XXXXXX";
+	struct err err = ERR_INIT;
+	struct store_rows *rows;
+	struct store *s;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	write_file(dir, "001_one.sql", "-- tables\nCREATE TABLE one (i int);");
+	write_file(dir, "002_two.sql", "-- a column\n-- works with: 1\n"
+	    "CREATE TABLE two (i int);");
+	write_file(dir, "003_three.sql", "-- works with: 7\nSELECT 1");
+	ck_assert_int_eq(3, migrate(db, dir, &err));
+	must(store_open(&s, db, "test", &w.err), &w);
+	must(store_query(s, w.arena, "SELECT array_agg(works_with ORDER BY "
+	    "version) FROM schema_version", NULL, 0, &rows, &w.err), &w);
+	ck_assert_str_eq(rows->cells[0], "{1,1,3}");
+	store_close(&s);
 }
 END_TEST
 
@@ -1020,6 +1089,8 @@ make_suite(void)
 	tcase_add_test(t, migrate_twice_is_migrate_once);
 	tcase_add_test(t, migrations_at_the_same_time_do_it_once);
 	tcase_add_test(t, a_newer_database_is_left_alone);
+	tcase_add_test(t, only_a_schema_that_fits_is_worked_with);
+	tcase_add_test(t, a_file_says_which_older_programs_go_on);
 	tcase_add_test(t, a_step_that_fails_leaves_nothing);
 	tcase_add_test(t, no_server_is_a_database_error);
 	tcase_add_test(t, a_superseded_owner_writes_nothing);
