@@ -1,12 +1,12 @@
 -- 004_account.sql - the life of an account.
 --
 -- Lock order everywhere: fence, then account.  Whoever may meet a predecessor
--- that was stopped in the middle of a transaction waits 500 ms for its lock,
+-- that was stopped in the middle of a transaction waits 200 ms for its lock,
 -- not longer: the caller ends that session and tries again (store/account.c).
 
 -- A new owner: nothing its predecessors send is committed any more.
 CREATE FUNCTION account_take_over(acc uuid, owner_ text) RETURNS bigint
-LANGUAGE sql SET lock_timeout = '500ms' AS $$
+LANGUAGE sql SET lock_timeout = '200ms' AS $$
 	UPDATE account_fence SET epoch = epoch + 1, owner = owner_
 	WHERE account_id = acc RETURNING epoch
 $$;
@@ -15,7 +15,7 @@ $$;
 -- live raises the epoch, and so does every change to a state without syncing.
 CREATE FUNCTION account_set_state(acc uuid, expect text[], state_ text,
     reason text) RETURNS boolean
-LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
+LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 DECLARE
 	was text;
 BEGIN
@@ -70,7 +70,7 @@ END $$;
 -- disabled or error -> live, or bootstrapping with a job.  Decided under the
 -- locks: a delete that was waiting for them has been seen or comes after.
 CREATE FUNCTION account_enable(acc uuid, OUT state text, OUT job uuid)
-LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
+LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 BEGIN
 	PERFORM FROM account_fence WHERE account_id = acc
 	FOR NO KEY UPDATE;

@@ -230,10 +230,16 @@ settle_orphans(struct clerk *clerk, struct err *err)
 	if (store_bootstrap_orphans(clerk->store, ORPHAN_LIMIT, clerk->arena,
 		&orphans, &n, err) == -1)
 		return -1;
-	for (i = 0; i < n; i++)
-		if (settle_orphan(clerk, &orphans[i], err) == -1)
-			return -1;
-	return 0;
+	/* One whose row is locked does not keep the others waiting. */
+	for (i = 0; i < n; i++) {
+		struct err failure = ERR_INIT;
+
+		if (settle_orphan(clerk, &orphans[i], &failure) == -1)
+			*err = failure;
+		if (failure.kind == ERR_DATABASE)
+			break;
+	}
+	return err->kind == ERR_NONE ? 0 : -1;
 }
 
 static int
@@ -286,17 +292,28 @@ collect_blobs(struct clerk *clerk, struct err *err)
 }
 
 static int
+merge_search(struct clerk *clerk, struct err *err)
+{
+	return store_search_merge(clerk->store,
+	    child_conf()->search_merge_interval * 1000 / MERGE_SHARE, err);
+}
+
+/* What fails does not keep the rest from being done; the first is told. */
+static int
 do_upkeep(struct clerk *clerk, struct err *err)
 {
-	if (settle_orphans(clerk, err) == -1)
-		return -1;
-	if (store_search_merge(clerk->store,
-		child_conf()->search_merge_interval * 1000 / MERGE_SHARE,
-		err) == -1)
-		return -1;
-	if (purge(clerk, err) == -1)
-		return -1;
-	return collect_blobs(clerk, err);
+	static int (*const steps[])(struct clerk *, struct err *) = {
+		settle_orphans, merge_search, purge, collect_blobs };
+	size_t i;
+
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]) &&
+	    store_is_usable(clerk->store); i++) {
+		struct err failure = ERR_INIT;
+
+		if (steps[i](clerk, &failure) == -1 && err->kind == ERR_NONE)
+			*err = failure;
+	}
+	return err->kind == ERR_NONE ? 0 : -1;
 }
 
 static int
@@ -386,8 +403,7 @@ serve(struct clerk *clerk, const struct frame *frame)
 	    answer(clerk, frame, &err) == -1) {
 		done.outcome = err.kind;
 		snprintf(done.text, sizeof(done.text), "%s", err.text);
-		/* Whatever it was, the next question gets a fresh session. */
-		if (clerk->store != NULL)
+		if (clerk->store != NULL && !store_is_usable(clerk->store))
 			store_close(&clerk->store);
 	}
 	runtime_send(&clerk->rt, MSG_CLERK_DONE, &done);

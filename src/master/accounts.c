@@ -102,10 +102,32 @@ on_taken(struct master *m, const struct uuid *id, enum err_kind outcome,
 
 	if (account == NULL || account->state != ACCOUNT_TAKING)
 		return;
+	account->is_asked = false;
 	log_warn(&account->log, "not taken over: %s",
 	    outcome != ERR_NONE ? text : "the clerk told no facts");
-	account_leave(account, m, "not taken over",
-	    m->conf->claim_interval * 1000);
+	if (outcome == ERR_NONE || outcome == ERR_DATABASE) {
+		account_leave(account, m, "not taken over",
+		    m->conf->claim_interval * 1000);
+		return;
+	}
+	account->not_before_mono = clock_mono_msecs() + policy_pause(m->conf,
+	    outcome, ++account->failures, 0, arc4random());
+	account->last_error_kind = outcome;
+	account->last_error_secs = clock_wall_secs();
+	text_clean_line(account->last_error, sizeof(account->last_error),
+	    text, strlen(text));
+	dispatch_soon(m);
+}
+
+void
+account_take(struct account *account, struct master *m)
+{
+	struct msg_take_over question = { .account_id = account->id };
+
+	account->is_asked = true;
+	strlcpy(question.owner, m->worker_id, sizeof(question.owner));
+	clerk_ask(m->clerk, MSG_TAKE_OVER, &question, sizeof(question),
+	    &account->id, on_taken);
 }
 
 void
@@ -113,7 +135,6 @@ account_won(struct accounts *accounts, const struct uuid *id,
     int64_t deadline_boot_msecs)
 {
 	struct account *account = xcalloc(1, sizeof(*account));
-	struct msg_take_over question = { .account_id = *id };
 	struct master *m = accounts->m;
 
 	account->id = *id;
@@ -125,9 +146,7 @@ account_won(struct accounts *accounts, const struct uuid *id,
 	account_set_log(account);
 	if (idmap_put(&accounts->map, id, account) != NULL)
 		die_bug("account won twice");
-	strlcpy(question.owner, m->worker_id, sizeof(question.owner));
-	clerk_ask(m->clerk, MSG_TAKE_OVER, &question, sizeof(question), id,
-	    on_taken);
+	account_take(account, m);
 }
 
 static void
@@ -225,6 +244,12 @@ account_facts(struct accounts *accounts, const struct msg_facts *facts)
 		account_leave(account, m, "fenced: the epoch has moved",
 		    m->conf->claim_interval * 1000);
 		return;
+	}
+	if (account->state == ACCOUNT_TAKING) {
+		account->failures = 0;
+		account->not_before_mono = 0;
+		account->last_error_kind = ERR_NONE;
+		account->last_error[0] = '\0';
 	}
 	take_facts(account, m, facts);
 	if (account->state == ACCOUNT_TAKING) {

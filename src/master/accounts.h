@@ -6,6 +6,10 @@
  *	won -> TAKING (clerk: raise the epoch, tell the facts) -> OWNED
  *	    -> LEAVING (children end) -> lease released, forgotten
  *
+ * TAKING is tried again after a pause when PostgreSQL is there and this one
+ * account's row is the trouble: to pass it on would only make the next worker
+ * wait for it.
+ *
  * A lost lease leads from any state straight to forgotten, children killed.
  */
 #ifndef MASTER_ACCOUNTS_H
@@ -44,6 +48,7 @@ struct account {
 	struct tier_facts facts;
 	int64_t session_until_mono;
 	int64_t active_until_mono; /* user.active is believed without a key */
+	bool is_asked;	      /* TAKING: the clerk is at it */
 	bool has_hints;	      /* Redis was asked since the claim */
 	bool is_over_budget;  /* hot by rule, but the budget is spent */
 	enum no_idle no_idle; /* hot, but polled often instead */
@@ -106,6 +111,9 @@ void account_renewed(struct accounts *accounts, const struct uuid *id,
 void accounts_lost(struct accounts *accounts, const struct uuid *ids,
     size_t n, enum lease_end how);
 void accounts_shed(struct accounts *accounts, size_t n);
+
+/* Asks the clerk to raise the epoch of a TAKING account. */
+void account_take(struct account *account, struct master *m);
 
 /* From the clerk. */
 void account_facts(struct accounts *accounts, const struct msg_facts *facts);

@@ -372,6 +372,19 @@ trim_pool(struct turn *turn)
 	}
 }
 
+/* --- taking over --- */
+
+static void
+take_again(struct turn *turn, struct account *account)
+{
+	if (account->is_asked)
+		return;
+	if (account->not_before_mono <= turn->now)
+		account_take(account, turn->m);
+	else
+		look_at(turn, account->not_before_mono);
+}
+
 /* --- the turn ----------------------------------------------------------- */
 
 void
@@ -394,8 +407,11 @@ dispatch_run(int fd, short what, void *arg)
 	for (at = 0; (account = idmap_next(&m->accounts->map, &at, NULL)) !=
 	    NULL;) {
 		/* Past its deadline it is not ours: about to be lost. */
-		if (account->state != ACCOUNT_OWNED ||
-		    account->deadline_boot_msecs <= boot)
+		if (account->deadline_boot_msecs <= boot)
+			continue;
+		if (account->state == ACCOUNT_TAKING)
+			take_again(&turn, account);
+		if (account->state != ACCOUNT_OWNED)
 			continue;
 		place_hot(&turn, account);
 		note_due(&turn, account);

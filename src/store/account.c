@@ -5,7 +5,9 @@
  *
  * A predecessor stopped in the middle of a transaction holds its account's
  * fence for ever, and no time limit of the server ends it.  Who raises the
- * fence therefore waits half a second, then ends the predecessor's session.
+ * fence therefore waits 200 ms, then ends the predecessor's session.  Where
+ * there is none to be ended, somebody else holds the row (a person with psql, a
+ * backup): that is told at once, and other accounts are gone on with.
  */
 #include "store/session.h"
 
@@ -167,9 +169,10 @@ fence_is_of(const struct fence *fence, const struct account *account)
 
 /* --- raising the fence ------------------------------------------------------------ */
 
-/* Ends the sessions named for the account but ours. */
+/* Ends the sessions named for the account but ours; how many. */
 static int
-end_sessions(struct store *s, const struct uuid *id, struct err *err)
+account_end_sessions(struct store *s, const struct uuid *id, int *n_r,
+    struct err *err)
 {
 	char text[UUID_TEXT_SIZE];
 	struct params p;
@@ -177,15 +180,44 @@ end_sessions(struct store *s, const struct uuid *id, struct err *err)
 
 	params_init(&p);
 	param_text(&p, uuid_format(id, text));
-	if (session_run(s, "SELECT pg_terminate_backend(pid, 5000) "
+	if (session_run(s, "SELECT pg_terminate_backend(pid, 200) "
 	    "FROM pg_stat_activity WHERE datname = current_database() "
 	    "AND application_name LIKE 'mh:' || $1 || ':%' "
 	    "AND pid <> pg_backend_pid()", &p, &res, err) == -1)
 		return -1;
-	log_info(&s->log, "predecessor stuck: account_id=%s sessions_ended=%d",
-	    text, PQntuples(res));
+	*n_r = PQntuples(res);
+	if (*n_r > 0)
+		log_info(&s->log, "predecessor stuck: account_id=%s "
+		    "sessions_ended=%d", text, *n_r);
 	PQclear(res);
 	return 0;
+}
+
+/* Sessions of others that are in the middle of a transaction in which they
+ * locked fences, as far as PostgreSQL shows: "; held by PID 123 (psql)". */
+static int
+account_lock_held(struct store *s, struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	PGresult *res;
+
+	err_set(err, ERR_TEMPORARY, "the account's row in account_fence is "
+	    "locked by another PostgreSQL session");
+	if (session_run(s, "SELECT string_agg(format('PID %s (%s, %s)', a.pid, "
+	    "coalesce(nullif(a.application_name, ''), a.usename), a.state), "
+	    "', ') FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() "
+	    "AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid "
+	    "AND l.relation = 'account_fence'::regclass "
+	    "AND l.mode <> 'AccessShareLock') "
+	    "AND a.xact_start < now() - interval '100 ms'", NULL, &res,
+	    &ignored) == -1)
+		return -1;
+	if (PQgetlength(res, 0, 0) > 0)
+		err_set(err, ERR_TEMPORARY, "the account's row in "
+		    "account_fence is locked by another PostgreSQL session: "
+		    "%s", PQgetvalue(res, 0, 0));
+	PQclear(res);
+	return -1;
 }
 
 /* As session_run, for statements that lock the fence of account `id`. */
@@ -194,19 +226,20 @@ run_over(struct store *s, const struct uuid *id, const char *sql,
     const struct params *p, PGresult **res_r, struct err *err)
 {
 	struct err failure = ERR_INIT;
-	int i;
+	int i, n_ended = 1;
 
-	for (i = 0; i < TAKE_OVER_TRIES; i++) {
+	for (i = 0; n_ended > 0 && i < TAKE_OVER_TRIES; i++) {
 		if (session_run(s, sql, p, res_r, &failure) == 0)
 			return 0;
 		if (strcmp(s->sqlstate, LOCK_NOT_AVAILABLE) != 0 ||
-		    PQstatus(s->conn) != CONNECTION_OK)
-			break;
-		if (end_sessions(s, id, err) == -1)
+		    PQstatus(s->conn) != CONNECTION_OK) {
+			*err = failure;
+			return -1;
+		}
+		if (account_end_sessions(s, id, &n_ended, err) == -1)
 			return -1;
 	}
-	*err = failure;
-	return -1;
+	return account_lock_held(s, err);
 }
 
 int

@@ -186,6 +186,14 @@ store_is_open(const struct store *s)
 	return s->is_open;
 }
 
+bool
+store_is_usable(const struct store *s)
+{
+	return s->is_open && !s->commit.is_active &&
+	    PQstatus(s->conn) == CONNECTION_OK &&
+	    PQtransactionStatus(s->conn) == PQTRANS_IDLE;
+}
+
 int
 store_open(struct store **s_r, const char *conninfo, const char *name,
     struct err *err)
@@ -200,8 +208,7 @@ store_rename(struct store *s, const char *name, struct err *err)
 {
 	struct params p;
 
-	if (!s->is_open || s->commit.is_active ||
-	    PQtransactionStatus(s->conn) != PQTRANS_IDLE)
+	if (!store_is_usable(s))
 		return err_set(err, ERR_DATABASE, "the session is not idle");
 	params_init(&p);
 	param_text(&p, name);

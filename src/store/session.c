@@ -23,6 +23,7 @@
 #define STATEMENT_MSECS 120000
 /* When the server says nothing at all, not even that the time is up. */
 #define SILENCE_MSECS (STATEMENT_MSECS + 30000)
+#define QUERY_CANCELED "57014"
 
 /* --- failures ------------------------------------------------------------------ */
 
@@ -33,27 +34,64 @@ session_fail(struct store *s, const char *what, struct err *err)
 	    PQerrorMessage(s->conn));
 }
 
-/* Our own SQLSTATEs are those of etc/schema/002_write.sql. */
+/*
+ * What an SQLSTATE (its beginning) means; the first that fits.  Only what says
+ * that nobody can work with this server is ERR_DATABASE: whoever hears that
+ * stops asking for all accounts.  A lock, a time-out, a deadlock or a full disk
+ * met by one statement is the trouble of its account alone.
+ */
+static const struct {
+	const char *state;
+	enum err_kind kind;
+} failures[] = {
+	/* Our own, see etc/schema/002_write.sql. */
+	{ "MH001", ERR_STALE },
+	{ "MH002", ERR_GONE },
+	/* Bad value, limit exceeded: the same will happen again. */
+	{ "22", ERR_PERMANENT },
+	{ "54", ERR_PERMANENT },
+	/* The session is lost or about to be; a standby takes no writes. */
+	{ "08", ERR_DATABASE },
+	{ "25006", ERR_DATABASE },
+	{ "25P03", ERR_DATABASE },
+	{ "57P", ERR_DATABASE },
+	{ "58", ERR_DATABASE },
+	{ "", ERR_TEMPORARY },
+};
+
+static enum err_kind
+failure_kind(const char *sqlstate)
+{
+	size_t i = 0;
+
+	while (strncmp(sqlstate, failures[i].state,
+	    strlen(failures[i].state)) != 0)
+		i++;
+	return failures[i].kind;
+}
+
 static int
 result_fail(struct store *s, const PGresult *res, struct err *err)
 {
 	const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
 	const char *text = PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
+	enum err_kind kind;
 
 	strlcpy(s->sqlstate, state != NULL ? state : "", sizeof(s->sqlstate));
-	if (text == NULL)
+	if (text == NULL || PQstatus(s->conn) != CONNECTION_OK)
 		return session_fail(s, "PostgreSQL", err);
-	if (state != NULL && strcmp(state, "MH001") == 0)
-		return err_set(err, ERR_STALE, "%s", text);
-	if (state != NULL && strcmp(state, "MH002") == 0)
-		return err_set(err, ERR_GONE, "%s", text);
-	/* Bad value, limit exceeded: the same will happen again. */
-	if (strncmp(s->sqlstate, "22", 2) == 0 ||
-	    strncmp(s->sqlstate, "54", 2) == 0)
-		return err_set(err, ERR_PERMANENT, "PostgreSQL: %s (%s)",
-		    text, state);
-	return err_set(err, ERR_DATABASE, "PostgreSQL: %s (%s)", text,
-	    state != NULL ? state : "no state");
+	kind = failure_kind(s->sqlstate);
+	if (kind == ERR_STALE || kind == ERR_GONE)
+		return err_set(err, kind, "%s", text);
+	return err_set(err, kind, "PostgreSQL: %s (%s)", text,
+	    *s->sqlstate != '\0' ? s->sqlstate : "no state");
+}
+
+/* statement_timeout, or somebody's pg_cancel_backend(). */
+bool
+store_took_too_long(const struct store *s)
+{
+	return strcmp(s->sqlstate, QUERY_CANCELED) == 0;
 }
 
 /* --- sending and waiting --------------------------------------------------------- */

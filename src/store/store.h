@@ -3,8 +3,9 @@
  *
  * The one interface of sync, jobs, child and ctl to the database.  Everything
  * blocks, with a deadline (connect_timeout and statement_timeout), and needs
- * no knowledge of SQL.  Errors: ERR_DATABASE when PostgreSQL is away or
- * refuses, ERR_FENCED when another owner has taken over (nothing was written),
+ * no knowledge of SQL.  Errors: ERR_DATABASE when PostgreSQL is away, which is
+ * so for all accounts, ERR_TEMPORARY when one statement failed (a lock, a
+ * time-out, a full disk), which is the trouble of its account alone, ERR_FENCED when another owner has taken over (nothing was written),
  * ERR_STALE when the folder was changed by a sibling since it was loaded
  * (load again, plan again), ERR_GONE when the row does not exist,
  * ERR_PERMANENT when PostgreSQL will never take these values.
@@ -37,6 +38,10 @@ int store_open_start(struct store **s_r, const char *conninfo,
     const char *name, struct err *err);
 int store_open_finish(struct store **s, struct err *err);
 bool store_is_open(const struct store *s);
+/* Whether it can be gone on with after a failure. */
+bool store_is_usable(const struct store *s);
+/* Whether the last failure was a statement that took too long. */
+bool store_took_too_long(const struct store *s);
 /* Another name for an open session between two pieces of work; -1: it is of
  * no more use. */
 int store_rename(struct store *s, const char *name, struct err *err);
@@ -142,7 +147,9 @@ int store_account_load(struct store *s, const struct uuid *id,
     struct arena *arena, struct account **account_r, struct err *err);
 
 /* A claim: epoch + 1, owner set; ends sessions of a predecessor that is stuck
- * in mid-transaction.  Loads the account at the same time. */
+ * in mid-transaction.  ERR_TEMPORARY when somebody else holds the account's
+ * row: nobody is waited for longer than 200 ms.  Loads the account at the same
+ * time. */
 int store_account_take_over(struct store *s, const struct uuid *id,
     const char *owner, struct arena *arena, struct account **account_r,
     struct err *err);

@@ -31,8 +31,22 @@ ingest_count_attempt(struct ingest *in, const struct risk *risk,
 		log_warn(&s->log, "attempt not counted: %s", err.text);
 }
 
+/* For who looks at the account meanwhile; a pass that goes well clears it. */
+static void
+ingest_tell_row(struct ingest *in, const struct err *failure)
+{
+	struct session *s = in->s;
+	struct err err = ERR_INIT;
+	bool is_condemned;
+
+	if (session_db(s, &err) == -1 || store_account_failed(s->db,
+		&s->fence, failure, 0, (unsigned)s->conf->auth_refusals,
+		&is_condemned, &err) == -1)
+		log_warn(&s->log, "failure not recorded: %s", err.text);
+}
+
 /*
- * PostgreSQL will not have these rows.  The attempt is counted and the work
+ * PostgreSQL will not have these rows, or not within statement_timeout.  The attempt is counted and the work
  * planned again: then each message of the batch goes alone, and in the end the
  * one that is refused is stored without what was read from it.
  */
@@ -49,6 +63,7 @@ note_refused(struct ingest *in, struct err *err)
 	log_warn(&in->s->log, "folder_id=%lld: UIDs %u to %u are refused: %s",
 	    (long long)in->folder->id, risk.uid_from, risk.uid_to, err->text);
 	ingest_count_attempt(in, &risk, err->text);
+	ingest_tell_row(in, err);
 	err->kind = ERR_STALE;
 	return -1;
 }
@@ -65,8 +80,8 @@ land(struct ingest *in, struct err *err)
 	in->is_in_flight = false;
 	arena_reset(in->result);
 	if (store_commit_wait(s->db, in->result, &result, err) == -1)
-		return err->kind == ERR_PERMANENT && in->flight_to != 0 ?
-		    note_refused(in, err) : -1;
+		return in->flight_to != 0 && (err->kind == ERR_PERMANENT ||
+		    store_took_too_long(s->db)) ? note_refused(in, err) : -1;
 	events_commit(s, in->folder->id, &result);
 	if (s->progress.is_on && result.created.n + result.updated.n > 0) {
 		s->progress.done += (int64_t)(result.created.n +

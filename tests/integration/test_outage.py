@@ -23,6 +23,35 @@ def test_postgresql_restarted(own_pg, herd, dovecot, login):
     assert h.account(account)["state"] == "live"
 
 
+def test_a_row_that_somebody_has_locked(pg, herd, dovecot, login):
+    """F-A10: psql left in a transaction costs that account, no other, and
+    nobody thinks that PostgreSQL is away."""
+    h, account = started(herd, dovecot, login, 3)
+    owner = h.wait_owned(account)
+    others = [h.add_account(dovecot, login) for _ in range(3)]
+    for other in others:
+        h.wait_live(other)
+        h.wait_owned(other)
+    psql = pg.connect(h.dbname)
+    psql.autocommit = False
+    cursor = psql.cursor()
+    cursor.execute("SELECT FROM mailherd.account_fence WHERE account_id = %s "
+                   "FOR UPDATE", (account,))
+    h.daemons[0].stop()
+    h.start("sync", "1")
+    for other in others:
+        wait_for(lambda: (h.account(other).get("owner") or owner) != owner,
+                 20, "another account is owned again")
+        deliver(dovecot, login, message("While one is locked"))
+        h.assert_same(other, dovecot, login, 20)
+    wait_for(lambda: "not taken over" in h.log_text(), what="it was tried")
+    assert "locked by another PostgreSQL session" in h.log_text()
+    assert "PostgreSQL is away" not in h.log_text()
+    psql.rollback()
+    psql.close()
+    h.assert_same(account, dovecot, login, 30)
+
+
 def test_redis_restarted_empty(herd, dovecot, login, redis):
     """R-LEASE-11: heals by itself within one reconcile."""
     h, account = started(herd, dovecot, login, 3)

@@ -60,18 +60,29 @@ def test_killer_message_is_quarantined(herd, dovecot, login):
         assert not h.ctl("quarantine", "list", account)
 
 
-def test_row_that_postgresql_refuses(herd, dovecot, login):
+# F-A1: a bad value, and a statement that takes longer than it may.
+@pytest.mark.parametrize("sqlstate", ["22023", "57014"])
+def test_row_that_postgresql_refuses(herd, dovecot, login, sqlstate):
     """The batches behind it wait, are planned again, and nothing is lost:
     the message is there in the end, without what was refused."""
     with Client(dovecot, login) as client:
         for n in range(150):
             client.append("INBOX", message(f"Meal {n}"))
     h = herd(batch_messages=10)
-    h.sql("""
+    h.sql(f"""
         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
-            RAISE EXCEPTION 'no such meal' USING ERRCODE = '22023';
+            RAISE EXCEPTION 'no such meal' USING ERRCODE = '{sqlstate}';
         END $$""")
+    h.sql("CREATE TABLE told (words text); GRANT ALL ON told TO PUBLIC")
+    h.sql("""
+        CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            INSERT INTO told VALUES (new.last_error);
+            RETURN new;
+        END $$""")
+    h.sql("CREATE TRIGGER tell BEFORE UPDATE ON accounts FOR EACH ROW "
+          "WHEN (new.last_error <> '') EXECUTE FUNCTION tell()")
     h.sql("CREATE TRIGGER refuse BEFORE INSERT ON message FOR EACH ROW "
           "WHEN (new.subject = 'Meal 77') EXECUTE FUNCTION refuse()")
     h.start("jobs")
@@ -84,4 +95,8 @@ def test_row_that_postgresql_refuses(herd, dovecot, login):
                    "account_id = %s AND subject IS DISTINCT FROM "
                    "'Meal ' || (uid - 1)", (account,))
     assert odd == (None, "unparsed")
+    # The account's row has told of it, and does not any more.
+    assert h.sql("SELECT words FROM told LIMIT 1") == [
+        (f"PostgreSQL: no such meal ({sqlstate})",)]
+    assert h.account(account)["last_error"] == ""
     h.assert_same(account, dovecot, login, 60)

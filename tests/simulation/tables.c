@@ -64,7 +64,8 @@ bool
 tables_write(uint32_t account, int64_t epoch, uint32_t serial)
 {
 	struct row *row = &sim.rows[account];
-	bool is_accepted = row->epoch == epoch || sim.broken == BREAK_FENCE;
+	bool is_accepted = (row->epoch == epoch && row->owner == serial) ||
+	    sim.broken == BREAK_FENCE;
 
 	watch_write(account, serial, is_accepted);
 	if (is_accepted && row->stored < row->mail) {
@@ -90,6 +91,7 @@ take_over(struct process *process, uint32_t account, bool is_raising)
 	facts.account_id = account_uuid(account);
 	facts.user_id = user_uuid(row->user);
 	facts.is_claim = is_raising;
+	facts.is_ours = row->owner == process->serial;
 	facts.epoch = row->epoch;
 	facts.last_mail_secs = row->last_mail_secs;
 	facts.last_active_secs = row->last_active_secs;

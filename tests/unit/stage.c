@@ -137,18 +137,22 @@ number_of(const struct uuid *account)
 }
 
 static void
-tell_facts(const struct uuid *account, bool is_claim)
+tell_facts(const struct msg_take_over *ask, bool is_claim)
 {
-	struct msg_facts facts = { .account_id = *account,
+	struct msg_facts facts = { .account_id = ask->account_id,
 		.is_claim = is_claim };
-	int i = number_of(account);
+	int i = number_of(&ask->account_id);
 
 	if (i >= 0) {
 		facts.user_id = script->users[i];
 		facts.is_found = 1;
 		facts.is_live = script->is_live[i];
-		if (is_claim)
+		if (is_claim) {
 			script->epochs[i] = ++script->epoch;
+			strlcpy(script->owners[i], ask->owner,
+			    sizeof(script->owners[i]));
+		}
+		facts.is_ours = strcmp(script->owners[i], ask->owner) == 0;
 		facts.epoch = script->epochs[i];
 		facts.auth_failures = script->auth_failures;
 		if (facts.auth_failures > 0)
@@ -161,6 +165,14 @@ tell_facts(const struct uuid *account, bool is_claim)
 		    sizeof(facts.imap_host));
 	}
 	tell(MSG_FACTS, &facts);
+}
+
+static bool
+is_locked(const struct uuid *account)
+{
+	int i = number_of(account);
+
+	return i >= 0 && script->is_locked[i];
 }
 
 static void
@@ -208,11 +220,15 @@ act_clerk(const struct child_start *start)
 			strlcpy(done.text, "away", sizeof(done.text));
 		} else if (frame.header.type == MSG_TAKE_OVER) {
 			script->takeovers++;
-			tell_facts(&frame.payload.take_over.account_id,
-			    true);
+			if (is_locked(&frame.payload.take_over.account_id)) {
+				done.outcome = ERR_TEMPORARY;
+				strlcpy(done.text, "the row is locked",
+				    sizeof(done.text));
+			} else
+				tell_facts(&frame.payload.take_over, true);
 		} else if (frame.header.type == MSG_LOOK_UP) {
 			script->lookups++;
-			tell_facts(&frame.payload.look_up.account_id, false);
+			tell_facts(&frame.payload.look_up, false);
 		} else if (frame.header.type == MSG_RECONCILE) {
 			tell_live_ids();
 		} else if (frame.header.type == MSG_RISK) {

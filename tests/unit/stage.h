@@ -10,6 +10,7 @@
 #define TESTS_UNIT_STAGE_H
 
 #include "base/uuid.h"
+#include "ipc/messages.h"
 
 #include <jansson.h>
 #include <stdatomic.h>
@@ -43,6 +44,7 @@ struct script {
 	_Atomic bool is_live[STAGE_ACCOUNTS];
 	_Atomic int64_t last_mail_secs;
 	_Atomic bool is_database_away;
+	_Atomic bool is_locked[STAGE_ACCOUNTS]; /* the row, by a stranger */
 	_Atomic unsigned auth_failures;
 	unsigned n_due; /* jobs due at each sweep */
 	struct uuid due[8];
@@ -53,6 +55,7 @@ struct script {
 	_Atomic unsigned lost, held, lookups, peeks;
 	_Atomic unsigned jobs_now, jobs_most; /* at the same time */
 	_Atomic int64_t epoch, epochs[STAGE_ACCOUNTS];
+	char owners[STAGE_ACCOUNTS][MSG_WORKER_SIZE];
 };
 extern struct script *script;
 

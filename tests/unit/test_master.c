@@ -589,6 +589,34 @@ START_TEST(without_postgres_nothing_is_claimed)
 }
 END_TEST
 
+/* Leases that no pause of the machine ends: hot children are counted as they
+ * begin, and one that was killed would be counted twice. */
+#define LONG_LEASES "lease_ttl=600", "lease_renew=200"
+
+/* F-A10: no word of "PostgreSQL is away", nor is the next worker bothered. */
+START_TEST(a_locked_account_keeps_nobody_else_waiting)
+{
+	struct player *p;
+	json_t *reply;
+
+	script->n_accounts = 4;
+	script->is_locked[1] = true;
+	p = player_start("sync", (const char *const[]){ "backoff_first=1",
+	    LONG_LEASES, NULL });
+	WAIT_FOR(script->hots == 3);
+	WAIT_FOR(script->takeovers >= 5); /* tried again */
+	ck_assert_ptr_nonnull(strstr(redis_say("EXISTS test:sync:lease:%s",
+	    id_of(1)), "1"));
+	reply = player_ask(p, "{\"cmd\":\"status\"}");
+	ck_assert_str_eq(json_string_value(json_object_get(reply,
+	    "postgres")), "up");
+	json_decref(reply);
+	script->is_locked[1] = false;
+	WAIT_FOR(script->hots == 4);
+	ck_assert_int_eq(player_status(p, "fenced"), 0);
+}
+END_TEST
+
 START_TEST(reload_keeps_the_connection)
 {
 	struct player *p = player_start("sync", NULL);
@@ -604,10 +632,6 @@ START_TEST(reload_keeps_the_connection)
 	ck_assert_int_eq(player_child(p, "hot", "idle"), hot);
 }
 END_TEST
-
-/* Leases that no pause of the machine ends: hot children are counted as they
- * begin, and one that was killed would be counted twice. */
-#define LONG_LEASES "lease_ttl=600", "lease_renew=200"
 
 START_TEST(hot_budget_and_host_cap_bound_idle)
 {
@@ -1005,6 +1029,7 @@ main(void)
 	ADD(refused_login_is_not_tried_in_a_loop);
 	ADD(clerk_that_dies_is_asked_again);
 	ADD(without_postgres_nothing_is_claimed);
+	ADD(a_locked_account_keeps_nobody_else_waiting);
 	ADD(reload_keeps_the_connection);
 	ADD(hot_budget_and_host_cap_bound_idle);
 	ADD(host_cap_leaves_room_for_polls);

@@ -513,6 +513,71 @@ START_TEST(nothing_of_a_predecessor_comes_after_the_hand_over)
 }
 END_TEST
 
+/* F-A10: psql left in a transaction.  It is not ended, and not waited for. */
+START_TEST(a_row_locked_by_a_stranger_is_told_soon)
+{
+	struct account *account;
+	struct store *psql;
+	int64_t start;
+
+	must(store_open(&psql, world_db(), "psql", &w.err), &w);
+	must(session_run(psql, "BEGIN", NULL, NULL, &w.err), &w);
+	must(session_run(psql, arena_printf(w.arena, "SELECT FROM "
+	    "account_fence WHERE account_id = %s FOR UPDATE",
+	    world_account(&w)), NULL, NULL, &w.err), &w);
+	/* Not a predecessor that is stuck: the world's own session rests. */
+	store_close(&w.s);
+	must(store_open(&w.s, world_db(), "mailherd clerk", &w.err), &w);
+	start = clock_mono_msecs();
+	ck_assert_int_eq(-1, store_account_take_over(w.s, &w.account_id,
+	    "next", w.arena, &account, &w.err));
+	ck_assert_int_lt(clock_mono_msecs() - start, 5000);
+	ck_assert_int_eq(w.err.kind, ERR_TEMPORARY);
+	ck_assert_ptr_nonnull(strstr(w.err.text, "psql"));
+	/* The session goes on, for the next account. */
+	ck_assert(store_is_usable(w.s));
+	must(session_run(psql, "COMMIT", NULL, NULL, &w.err), &w);
+	must(store_account_take_over(w.s, &w.account_id, "next", w.arena,
+	    &account, &w.err), &w);
+	store_close(&psql);
+}
+END_TEST
+
+/* What PostgreSQL says of one statement is not "PostgreSQL is away". */
+static const struct {
+	const char *sql;
+	enum err_kind kind;
+} sqlstates[] = {
+	{ "DO $$ BEGIN RAISE SQLSTATE '55P03'; END $$", ERR_TEMPORARY },
+	{ "DO $$ BEGIN RAISE SQLSTATE '57014'; END $$", ERR_TEMPORARY },
+	{ "DO $$ BEGIN RAISE SQLSTATE '40001'; END $$", ERR_TEMPORARY },
+	{ "DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$", ERR_TEMPORARY },
+	{ "DO $$ BEGIN RAISE SQLSTATE '53100'; END $$", ERR_TEMPORARY },
+	{ "DO $$ BEGIN RAISE SQLSTATE '53200'; END $$", ERR_TEMPORARY },
+	{ "DO $$ BEGIN RAISE SQLSTATE 'XX001'; END $$", ERR_TEMPORARY },
+	{ "SELECT nonsense", ERR_TEMPORARY },
+	{ "SELECT 1/0", ERR_PERMANENT },
+	{ "SET default_transaction_read_only = on", ERR_NONE },
+	{ "CREATE TABLE no (n int)", ERR_DATABASE }, /* a standby says so */
+	{ "SELECT pg_terminate_backend(pg_backend_pid())", ERR_DATABASE },
+	{ "SELECT 1", ERR_DATABASE },
+};
+
+START_TEST(only_a_lost_session_is_postgresql_away)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(sqlstates) / sizeof(sqlstates[0]); i++) {
+		struct err err = ERR_INIT;
+
+		session_run(w.s, sqlstates[i].sql, NULL, NULL, &err);
+		ck_assert_msg(err.kind == sqlstates[i].kind, "%s: %s, %s",
+		    sqlstates[i].sql, err_kind_name(err.kind), err.text);
+		ck_assert(store_is_usable(w.s) == (i < 11));
+	}
+}
+END_TEST
+
 START_TEST(an_account_can_be_disabled_though_its_owner_is_stuck)
 {
 	struct folder *inbox = world_folder(&w, "INBOX");
@@ -1073,7 +1138,7 @@ START_TEST(a_query_gives_names_texts_and_nulls)
 	ck_assert_int_eq(w.err.kind, ERR_PERMANENT);
 	ck_assert_int_eq(-1, store_query(w.s, w.arena, "SELECT * FROM nothing",
 	    NULL, 0, &rows, &w.err));
-	ck_assert_int_eq(w.err.kind, ERR_DATABASE);
+	ck_assert_int_eq(w.err.kind, ERR_TEMPORARY);
 	ck_assert_int_eq(1, world_int(&w, "SELECT 1"));
 }
 END_TEST
@@ -1095,6 +1160,8 @@ make_suite(void)
 	tcase_add_test(t, no_server_is_a_database_error);
 	tcase_add_test(t, a_superseded_owner_writes_nothing);
 	tcase_add_test(t, two_owners_of_one_epoch_are_told_apart);
+	tcase_add_test(t, a_row_locked_by_a_stranger_is_told_soon);
+	tcase_add_test(t, only_a_lost_session_is_postgresql_away);
 	tcase_add_loop_test(t, every_way_out_of_live_raises_the_fence, 0, 4);
 	tcase_add_test(t, a_predecessor_stopped_in_mid_pipeline_is_ended);
 	tcase_add_test(t, nothing_of_a_predecessor_comes_after_the_hand_over);
