@@ -18,6 +18,8 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import courier as courier_module  # noqa: E402
+import cyrus as cyrus_module  # noqa: E402
 import herd as herd_module  # noqa: E402
 import mock as mock_module  # noqa: E402
 import servers  # noqa: E402
@@ -89,12 +91,25 @@ def plain_imap(base):
         yield imap
 
 
+@pytest.fixture(scope="session")
+def cyrus(base):
+    with cyrus_module.Cyrus(base) as imap:
+        yield imap
+
+
+@pytest.fixture(scope="session")
+def courier(base):
+    with courier_module.Courier(base) as imap:
+        yield imap
+
+
 @pytest.fixture
 def imap_kind(request):
-    """Parametrised with "full", "condstore" or "plain"."""
+    """Parametrised with "full", "condstore" or "plain", which are Dovecot,
+    or with the name of another server."""
     return request.getfixturevalue(
         {"full": "dovecot", "condstore": "condstore_only",
-         "plain": "plain_imap"}[request.param])
+         "plain": "plain_imap"}.get(request.param, request.param))
 
 
 @pytest.fixture

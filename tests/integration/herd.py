@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import signal
-import smtplib
 import subprocess
 import threading
 import time
@@ -432,10 +431,20 @@ def utf7_encode(name):
     return re.sub(r"[^\x20-\x7e]+", chunk, name.replace("&", "&-"))
 
 
+def wire_name(imap, path):
+    """How a server spells a folder that the tests call Reisen/Köln.  Where
+    all folders lie below another, they may be named with it or without."""
+    root = getattr(imap, "root", "")
+    if root and path != root and not path.startswith(root + imap.separator):
+        path = root + imap.separator + path.replace("/", imap.separator)
+    return utf7_encode(path)
+
+
 class Client:
     """A second mail client: another program the user has open."""
 
     def __init__(self, imap, login, password=None):
+        self.imap = imap
         self.conn = imaplib.IMAP4("127.0.0.1", imap.port)
         self.conn.login(login, password or imap.password)
         self.uidplus = "UIDPLUS" in self.conn.capabilities
@@ -455,13 +464,12 @@ class Client:
             raise AssertionError(f"IMAP: {kind} {data}")
         return data
 
-    @staticmethod
-    def quoted(path):
-        wire = utf7_encode(path)
+    def quoted(self, path):
+        wire = wire_name(self.imap, path)
         return '"' + wire.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
     def folders(self):
-        """Selectable folders, as text."""
+        """Selectable folders, as text, by the names the server has."""
         found = []
         for item in self.ok(self.conn.list()):
             if isinstance(item, tuple):
@@ -492,7 +500,11 @@ class Client:
                               f"({' '.join(flags)})"))
 
     def move(self, uids, path):
-        self.ok(self.conn.uid("MOVE", uid_set(uids), self.quoted(path)))
+        if getattr(self.imap, "has_move", True):
+            self.ok(self.conn.uid("MOVE", uid_set(uids), self.quoted(path)))
+        else:
+            self.copy(uids, path)
+            self.expunge(uids)
 
     def copy(self, uids, path):
         self.ok(self.conn.uid("COPY", uid_set(uids), self.quoted(path)))
@@ -554,9 +566,8 @@ def message(subject="Hello", text="Good day.\n", message_id=None,
 
 
 def deliver(imap, login, raw, sender="sender@example.org"):
-    """By LMTP, as a mail server does; returns once it is accepted."""
-    with smtplib.LMTP("127.0.0.1", imap.lmtp_port) as lmtp:
-        lmtp.sendmail(sender, [f"{login}@example.org"], raw)
+    """As a mail server does; returns once it is accepted."""
+    imap.deliver(login, raw, sender)
 
 
 # --- events --------------------------------------------------------------------------

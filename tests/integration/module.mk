@@ -1,4 +1,5 @@
-# Integration tests: pytest against private PostgreSQL, Redis and Dovecot.
+# Integration tests: pytest against private PostgreSQL, Redis, Dovecot, Cyrus
+# and Courier.
 #
 #	MAILHERD_BUILD=BUILD-DIRECTORY pytest -n 2 tests/integration
 #

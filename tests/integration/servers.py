@@ -1,4 +1,5 @@
-"""The outside world of the tests: PostgreSQL, Redis and Dovecot.
+"""The outside world of the tests: PostgreSQL, Redis and Dovecot; Cyrus and
+Courier have files of their own.
 
 Each class starts one private server in a directory of its own, on unix
 sockets or a free port of 127.0.0.1, and is a context manager that ends what
@@ -20,6 +21,7 @@ import pwd
 import resource
 import shutil
 import signal
+import smtplib
 import socket
 import subprocess
 import tempfile
@@ -191,8 +193,11 @@ class Server:
             give(self.log)
             self.proc = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.dir, env=child_env(), **run_as(), **more)
+                cwd=self.dir, env=self.env(), **run_as(), **more)
         return self.proc
+
+    def env(self):
+        return child_env()
 
     def log_text(self):
         try:
@@ -402,6 +407,11 @@ NO_QRESYNC = ("IMAP4rev1 LITERAL+ SASL-IR LOGIN-REFERRALS ID ENABLE IDLE "
 PLAIN = "IMAP4rev1 AUTH=PLAIN"
 
 
+def lmtp_deliver(port, login, raw, sender):
+    with smtplib.LMTP("127.0.0.1", port) as lmtp:
+        lmtp.sendmail(sender, [f"{login}@example.org"], raw)
+
+
 class Dovecot(Server):
     """Users u0000 to u1999 log in with the password `secret` until
     set_password says otherwise; each has folders with the usual roles."""
@@ -556,6 +566,13 @@ protocol lmtp {{
             env=child_env(), capture_output=True, text=True,
             **run_as()).stdout
 
+    def deliver(self, login, raw, sender):
+        lmtp_deliver(self.lmtp_port, login, raw, sender)
+
+    def new_uidvalidity(self, login, wire, number):
+        self.doveadm("mailbox", "update", "-u", login, "--uid-validity",
+                     str(number), wire)
+
     def logins(self, user=None):
         """Login attempts that reached the server: (good, bad)."""
         good = bad = 0
@@ -565,6 +582,9 @@ protocol lmtp {{
             elif "auth: Info: passwd-file(" in line:
                 bad += user is None or f"passwd-file({user}," in line
         return good, bad
+
+    def is_logged_in(self, user):
+        return user in self.doveadm("who")
 
     def fetched(self, user):
         """(bodies, headers) that sessions of a user fetched; finished
