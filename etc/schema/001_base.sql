@@ -71,7 +71,9 @@ CREATE INDEX accounts_state ON accounts (state);
 CREATE TABLE account_fence (
 	account_id      uuid PRIMARY KEY REFERENCES accounts ON DELETE CASCADE,
 	epoch           bigint NOT NULL DEFAULT 0,
-	owner           text NOT NULL DEFAULT ''
+	owner           text NOT NULL DEFAULT '',
+	-- texts that came since the account was last put into search_due
+	unmerged        integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
 -- --- folders ----------------------------------------------------------------
@@ -262,10 +264,12 @@ CREATE INDEX thread_ref_thread ON thread_ref (thread_id);
 
 -- --- full text --------------------------------------------------------------
 
--- Written without an index on the text, which is nine tenths of the cost of an
--- indexed insert and would hold the writer up; found by a scan of the
--- account's rows (2 to 4 microseconds each).  The clerk moves the rows into
--- search_merged (search_merge()), many at a time.
+-- Two tables.  search_fresh has no index on the text, which is nine tenths of the
+-- cost of an indexed insert: a search looks at all of the account's rows there,
+-- 2 to 4 microseconds each.  When an account has some thousand of them, the
+-- clerk moves them into search_merged (search_merge()), all in one go, where
+-- words are found by an index.  So a small account costs no index at all, and a
+-- large one never has more than a short tail without.
 CREATE TABLE search_fresh (
 	message_id      bigint NOT NULL,
 	account_id      uuid NOT NULL,
@@ -273,8 +277,32 @@ CREATE TABLE search_fresh (
 ) WITH (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX search_fresh_account ON search_fresh (account_id, message_id);
 
--- One GIN index is a serial bottleneck and slow for one account's mail;
--- 16 of them are neither.
+-- Accounts with enough in search_fresh.  One may be named several times.
+CREATE TABLE search_due (
+	account_id      uuid NOT NULL,
+	since           timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- What stands before each word of an account in the index, so that a search
+-- reads nothing of what other accounts have written, be it a word, the beginning
+-- of one or a phrase.  36 bits of a hash: should two accounts share them, the
+-- search is slower and no less right.
+CREATE FUNCTION search_prefix(account uuid) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+	SELECT left(encode(int8send(uuid_hash_extended(account, 0)),
+	    'base64'), 6)
+$$;
+-- The words of a text as they are in the index, and the prefix alone, which is
+-- what all texts of the account have in common.
+CREATE FUNCTION search_keys(account uuid, tsv tsvector) RETURNS tsvector
+LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
+	SELECT array_to_tsvector(string_to_array(p || E'\x01' || p ||
+	    array_to_string(tsvector_to_array(tsv), E'\x01' || p), E'\x01'))
+	FROM left(encode(int8send(uuid_hash_extended(account, 0)),
+	    'base64'), 6) p
+$$;
+
+-- One GIN index is a serial bottleneck; 16 of them are none.
 CREATE TABLE search_merged (
 	message_id      bigint NOT NULL,
 	account_id      uuid NOT NULL,
@@ -288,10 +316,11 @@ BEGIN
 		    'WITH (toast_tuple_target = 8160)', i, i);
 	END LOOP;
 END $$;
-CREATE INDEX search_merged_message ON search_merged (message_id);
--- The pending lists are emptied by the clerk, never by an insert.
-CREATE INDEX search_merged_tsv ON search_merged USING gin (tsv)
-	WITH (fastupdate = on, gin_pending_list_limit = 131072);
+CREATE INDEX search_merged_account ON search_merged (account_id, message_id);
+-- search_merge() empties the pending list it has filled.
+CREATE INDEX search_merged_keys ON search_merged
+	USING gin (search_keys(account_id, tsv))
+	WITH (fastupdate = on, gin_pending_list_limit = 32768);
 
 -- Rows stay in the table as they are up to 8 kB.  What is larger is compressed
 -- by lz4, or not at all where the server has none: pglz would cost more than

@@ -293,6 +293,22 @@ BEGIN
 	RETURN cardinality(ids);
 END $$;
 
+-- So many texts were added: when they are enough the clerk is told.  The row is
+-- locked already, and the update is HOT.
+CREATE FUNCTION search_note(acc uuid, n integer) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+	tail_max CONSTANT integer := 2000;
+	since integer;
+BEGIN
+	UPDATE account_fence SET unmerged =
+	    CASE WHEN unmerged + n < tail_max THEN unmerged + n ELSE 0 END
+	WHERE account_id = acc RETURNING unmerged INTO since;
+	IF since < n THEN
+		INSERT INTO search_due (account_id) VALUES (acc);
+	END IF;
+END $$;
+
 -- --- a batch of new messages ------------------------------------------------
 
 -- m_blob, m_comp: numbers (from 1) of blob and component; m_age: internal date
@@ -473,6 +489,7 @@ BEGIN
 		FROM unnest(todo) i;
 		INSERT INTO search_fresh (message_id, account_id, tsv)
 		SELECT ids[i], acc, m_tsv[i] FROM unnest(todo) i;
+		PERFORM search_note(acc, cardinality(todo));
 		IF cardinality(a_row) > 0 THEN
 			INSERT INTO attachments (message_id, ordinal, size,
 			    inline, content_type, filename, content_id)

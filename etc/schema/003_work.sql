@@ -77,22 +77,74 @@ $$;
 
 -- --- search -----------------------------------------------------------------
 
--- Moves up to `max_rows` texts into the index; how many there were.  Several
--- clerks may do so at the same time.
+-- Moves up to `max_rows` texts of the account that has waited longest into the
+-- index; how many there were, NULL when none waits.  Of one account at a time,
+-- for its words lie next to each other in the index.  Several clerks may do so
+-- at the same time.
 CREATE FUNCTION search_merge(max_rows integer) RETURNS bigint
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+DECLARE
+	acc uuid;
+	moved bigint;
+	part oid;
+BEGIN
+	SELECT account_id INTO acc FROM search_due ORDER BY since LIMIT 1
+	FOR UPDATE SKIP LOCKED;
+	IF NOT FOUND THEN
+		RETURN NULL;
+	END IF;
+	DELETE FROM search_due WHERE ctid = ANY (ARRAY(
+	    SELECT ctid FROM search_due WHERE account_id = acc
+	    FOR UPDATE SKIP LOCKED));
 	WITH gone AS (
 		DELETE FROM search_fresh WHERE ctid = ANY (ARRAY(
-		    SELECT ctid FROM search_fresh LIMIT max_rows
+		    SELECT ctid FROM search_fresh WHERE account_id = acc
+		    ORDER BY message_id LIMIT max_rows
 		    FOR UPDATE SKIP LOCKED))
 		RETURNING message_id, account_id, tsv
-	), moved AS (
+	), put AS (
 		INSERT INTO search_merged (message_id, account_id, tsv)
 		SELECT message_id, account_id, tsv FROM gone
-		RETURNING 1
+		RETURNING tableoid
 	)
-	SELECT count(*) FROM moved
+	SELECT count(*), max(tableoid::bigint)::oid INTO moved, part FROM put;
+	-- What is left behind would be read by each search of a neighbour.
+	PERFORM gin_clean_pending_list(i.indexrelid)
+	FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+	JOIN pg_am a ON a.oid = c.relam
+	WHERE i.indrelid = part AND a.amname = 'gin';
+	IF moved = max_rows THEN
+		INSERT INTO search_due (account_id) VALUES (acc);
+	END IF;
+	RETURN moved;
+END $$;
+
+-- What the index has to be asked for `query`: at least all it finds.  Negations
+-- are left out, phrases are words that all occur, weights do not count, and what
+-- is left of a query of negations alone is everything.
+CREATE FUNCTION search_index_query(acc uuid, query tsquery) RETURNS tsquery
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+	SELECT CASE WHEN t IN ('', 'T') THEN quote_literal(p)
+	    ELSE regexp_replace(regexp_replace(t, '<(-|[0-9]+)>', '&', 'g'),
+	        '''((?:[^'']|'''')*)'':?(\*?)[ABCD]*',
+	        '''' || p || '\1'':\2', 'g') END::tsquery
+	FROM querytree(query) t, search_prefix(acc) p
 $$;
+
+-- Messages of an account that `query` fits, in no order.  The time it takes
+-- depends on the account, not on its neighbours.
+CREATE FUNCTION search_found(acc uuid, query tsquery) RETURNS SETOF bigint
+LANGUAGE plpgsql STABLE SET search_path = mailherd, pg_catalog
+    SET enable_seqscan = off AS $$
+DECLARE
+	keys CONSTANT tsquery := search_index_query(acc, query);
+BEGIN
+	RETURN QUERY SELECT f.message_id FROM search_fresh f
+	    WHERE f.account_id = acc AND f.tsv @@ query;
+	RETURN QUERY SELECT m.message_id FROM search_merged m
+	    WHERE m.account_id = acc AND m.tsv @@ query
+	        AND search_keys(m.account_id, m.tsv) @@ keys;
+END $$;
 
 -- --- removal ----------------------------------------------------------------
 

@@ -178,7 +178,7 @@ make_account(const char *db, struct arena *arena, struct fence *fence,
 	must(store_account_take_over(s, &a.id, "bench", arena, &account,
 	    &err), &err);
 	store_close(&s);
-	*fence = (struct fence){ a.id, account->epoch };
+	fence_init(fence, &a.id, account->epoch, "bench");
 	must(store_open(&s, db, store_session_name(name, &a.id,
 	    fence->epoch), &err), &err);
 	must(store_folders_write(s, fence, &op, 1, &err), &err);

@@ -82,8 +82,7 @@ static const struct listing message_listing = {
 static const struct listing search_listing = {
 	search_columns, N_COLUMNS(search_columns),
 	"SELECT " SQL_MESSAGE ", m.snippet" SQL_SOURCE
-	" WHERE m.id IN (SELECT f.message_id FROM message_fts f"
-	"  WHERE f.account_id = $1::uuid AND f.tsv @@ $2::tsquery)"
+	" WHERE m.id IN (SELECT search_found($1::uuid, $2::tsquery))"
 	" AND m.deleted_at IS NULL"
 	" ORDER BY m.internal_date DESC, m.id DESC LIMIT $3::bigint",
 	"nothing found",

@@ -22,7 +22,6 @@ struct store {
 	struct log log;
 	char sqlstate[6]; /* of the last failure */
 	struct uuid blob_id; /* of store_check */
-	unsigned next_merge; /* full-text partition; see upkeep.c */
 	bool is_ingest_prepared;
 	/* The commit in flight; see commit.c. */
 	struct {

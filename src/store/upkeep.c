@@ -7,10 +7,8 @@
 
 #include "base/clock.h"
 
-/* Of search_merged; see etc/schema/001_base.sql. */
-#define PARTITIONS 16
 /* A transaction's: enough to meet common words many times. */
-#define MERGE_ROWS 4000
+#define MERGE_ROWS 2000
 #define LOCK_NOT_AVAILABLE "55P03"
 
 int
@@ -32,7 +30,7 @@ store_live_ids(struct store *s, struct arena *arena, struct uuid **ids_r,
 }
 
 static int
-merge_rows(struct store *s, int64_t *moved_r, struct err *err)
+merge_account(struct store *s, bool *has_more_r, struct err *err)
 {
 	struct params p;
 	PGresult *res;
@@ -41,44 +39,21 @@ merge_rows(struct store *s, int64_t *moved_r, struct err *err)
 	param_int4(&p, MERGE_ROWS);
 	if (session_run(s, "SELECT search_merge($1)", &p, &res, err) == -1)
 		return -1;
-	*moved_r = result_int8(res, 0, 0);
+	*has_more_r = !PQgetisnull(res, 0, 0);
 	PQclear(res);
 	return 0;
 }
 
-static int
-clean_partition(struct store *s, unsigned number, struct err *err)
-{
-	char name[64];
-	struct params p;
-
-	snprintf(name, sizeof(name), "search_merged_%u_tsv_idx", number);
-	params_init(&p);
-	param_text(&p, name);
-	return session_run(s,
-	    "SELECT gin_clean_pending_list($1::text::regclass)", &p, NULL,
-	    err);
-}
-
-/* Partition after partition until the time is up; the next call goes on
- * where this one stopped. */
+/* Account after account until none is due or the time is up. */
 int
 store_search_merge(struct store *s, int64_t msecs, struct err *err)
 {
-	int64_t deadline = clock_mono_msecs() + msecs, moved;
-	unsigned i;
+	int64_t deadline = clock_mono_msecs() + msecs;
+	bool has_more = true;
 
-	do {
-		if (merge_rows(s, &moved, err) == -1)
+	while (has_more && clock_mono_msecs() < deadline)
+		if (merge_account(s, &has_more, err) == -1)
 			return -1;
-	} while (moved == MERGE_ROWS && clock_mono_msecs() < deadline);
-	for (i = 0; i < PARTITIONS; i++) {
-		if (clean_partition(s, s->next_merge, err) == -1)
-			return -1;
-		s->next_merge = (s->next_merge + 1) % PARTITIONS;
-		if (clock_mono_msecs() >= deadline)
-			break;
-	}
 	return 0;
 }
 

@@ -136,14 +136,94 @@ START_TEST(search_finds_subject_people_files_and_text)
 
 	for (round = 0; round < 2; round++) {
 		for (i = 0; i < 4; i++)
-			ck_assert_int_eq(id, world_int(&w, "SELECT message_id "
-			    "FROM message_fts WHERE account_id = %s "
-			    "AND tsv @@ $x$%s$x$::tsquery", world_account(&w),
-			    tsquery_build(w.arena, words[i])));
+			ck_assert_int_eq(id, world_int(&w,
+			    "SELECT search_found(%s, $x$%s$x$)",
+			    world_account(&w), tsquery_build(w.arena,
+			    words[i])));
 		ck_assert_int_eq(rows_of("search_fresh"), round == 0);
 		ck_assert_int_eq(rows_of("search_merged"), round == 1);
+		world_text(&w, "INSERT INTO search_due VALUES (%s)",
+		    world_account(&w));
 		must(store_search_merge(w.s, 1000, &w.err), &w);
 	}
+}
+END_TEST
+
+/* F-E2: the index is asked for less than the query says, and finds the same as
+ * a look at every text; words of another account do not count. */
+START_TEST(the_index_finds_what_a_look_at_every_text_finds)
+{
+	static const char *const texts[] = { "the quick brown fox",
+		"the brown quick fox", "quicksand and a fox", "", "lazy dog",
+		"it's quick-witted fox@example.org", "dog the fox" };
+	static const char *const queries[] = { "'quick'", "'qui':*",
+		"'quick' <-> 'brown'", "'quick' <2> 'fox'", "!'quick'",
+		"'fox' & !'quick'", "!('quick' <-> 'brown')",
+		"'fox' & !('quick' <-> 'brown')", "'dog' | 'quick' <-> 'fox'",
+		"'dog' | !'fox'", "'quick':D", "'quick':A", "'qui':*D",
+		"'lazi':*|'do':*", "'fox@example.org'", "'it''s'",
+		"'the' <-> ('quick' | 'brown')" };
+	struct world other;
+	struct mail m = { 0 };
+	size_t i, round;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		m.uid = (uint32_t)i + 1;
+		m.text = texts[i];
+		world_deliver(&w, inbox, &m);
+	}
+	world_open(&other);
+	world_deliver(&other, world_folder(&other, "INBOX"), &m);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
+			ck_assert_str_eq(world_text(&w, "SELECT array_agg("
+			    "message_id ORDER BY 1) FROM message_fts WHERE "
+			    "account_id = %s AND tsv @@ $x$%s$x$::tsquery",
+			    world_account(&w), queries[i]),
+			    world_text(&w, "SELECT array_agg(f ORDER BY 1) "
+			    "FROM search_found(%s, $x$%s$x$) f",
+			    world_account(&w), queries[i]));
+		world_text(&w, "INSERT INTO search_due VALUES (%s), (%s)",
+		    world_account(&w), world_account(&other));
+		must(store_search_merge(w.s, 10000, &w.err), &w);
+		ck_assert_int_eq(rows_of("search_fresh"), 0);
+	}
+	world_close(&other);
+}
+END_TEST
+
+/* F-E2, F-E6: an account is merged when it has so many texts, others are left
+ * alone, and nothing is left in the pending list. */
+START_TEST(a_long_tail_is_merged_and_a_short_one_is_not)
+{
+	struct mail m = { .text = "needle" };
+	struct world other;
+	int n;
+
+	world_open(&other);
+	m.uid = 1;
+	world_deliver(&other, world_folder(&other, "INBOX"), &m);
+	for (n = 0; n < 5; n++) {
+		for (; m.uid <= (uint32_t)(n + 1) * 450; m.uid++)
+			world_add(&w, &m);
+		world_commit(&w, inbox);
+		must(store_search_merge(w.s, 10000, &w.err), &w);
+		/* A full merge looks again whether there is more. */
+		ck_assert_int_eq(rows_of("search_fresh"),
+		    n < 4 ? (n + 1) * 450 : 0);
+	}
+	ck_assert_int_eq(rows_of("search_merged"), 2250);
+	ck_assert_int_eq(2250, world_int(&w, "SELECT count(*) FROM "
+	    "search_found(%s, 'needle')", world_account(&w)));
+	ck_assert_int_eq(1, world_int(&w, "SELECT count(*) FROM search_fresh "
+	    "WHERE account_id = %s", world_account(&other)));
+	ck_assert_int_eq(0, world_int(&w, "SELECT gin_clean_pending_list("
+	    "i.indexrelid) FROM pg_index i JOIN pg_class c "
+	    "ON c.oid = i.indexrelid WHERE i.indrelid = (SELECT tableoid "
+	    "FROM search_merged WHERE account_id = %s LIMIT 1) "
+	    "AND c.relam = (SELECT oid FROM pg_am WHERE amname = 'gin')",
+	    world_account(&w)));
+	world_close(&other);
 }
 END_TEST
 
@@ -1034,6 +1114,8 @@ make_suite(void)
 	tcase_set_timeout(t, 300);
 	tcase_add_test(t, a_message_is_a_row_with_all_it_said);
 	tcase_add_test(t, search_finds_subject_people_files_and_text);
+	tcase_add_test(t, the_index_finds_what_a_look_at_every_text_finds);
+	tcase_add_test(t, a_long_tail_is_merged_and_a_short_one_is_not);
 	tcase_add_test(t, ingest_twice_changes_nothing);
 	tcase_add_test(t, a_batch_half_known_adds_the_other_half);
 	tcase_add_test(t, same_bytes_twice_are_two_rows_and_one_blob);
