@@ -355,6 +355,9 @@ CREATE TABLE jobs (
 	run_at          timestamptz NOT NULL DEFAULT now(),
 	lock_until      timestamptz,
 	owner           text,
+	started_at      timestamptz,  -- of the attempt that is running
+	-- what bulk jobs have had of the workers' time; least goes first
+	served_msecs    bigint NOT NULL DEFAULT 0,
 	rung_at         timestamptz,
 	last_error      text NOT NULL DEFAULT '',
 	-- same key: one queued and one running at most
@@ -364,6 +367,8 @@ CREATE TABLE jobs (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02,
 	autovacuum_vacuum_threshold = 200);
 CREATE INDEX jobs_queued ON jobs (run_at) WHERE state = 'queued';
+CREATE INDEX jobs_bulk ON jobs (served_msecs, run_at)
+	WHERE state = 'queued' AND queue = 'bulk';
 CREATE INDEX jobs_running ON jobs (lock_until) WHERE state = 'running';
 CREATE INDEX jobs_finished ON jobs (finished_at)
 	WHERE state IN ('done', 'dead');

@@ -30,6 +30,74 @@ BEGIN
 	    jsonb_build_object('account_id', account_id));
 END $$;
 
+-- To run until `now + lock_`.  A ring for a bulk job says that there is work;
+-- which is done next is decided here: that of the account which had least of
+-- the workers' time, so that a mailbox of three messages does not wait for
+-- five of a hundred thousand.
+CREATE FUNCTION job_take(rung uuid, is_bulk boolean, owner_ text,
+    lock_ interval) RETURNS SETOF jobs
+LANGUAGE sql AS $$
+	UPDATE jobs SET state = 'running', owner = owner_,
+	    lock_until = now() + lock_, started_at = now(),
+	    attempts = attempts + 1, rung_at = NULL
+	WHERE state = 'queued' AND run_at <= now() AND id = CASE
+	    WHEN is_bulk THEN (SELECT id FROM jobs q
+	        WHERE state = 'queued' AND queue = 'bulk' AND run_at <= now()
+	            AND NOT EXISTS (SELECT FROM jobs r
+	                WHERE r.state = 'running'
+	                    AND r.dedup_key = q.dedup_key)
+	        ORDER BY served_msecs, run_at LIMIT 1
+	        FOR UPDATE SKIP LOCKED)
+	    ELSE rung END
+	RETURNING *
+$$;
+
+-- Bulk jobs of this worker that had their turn while somebody waits who had
+-- less than half as much; turns get longer with what a job has had.
+CREATE FUNCTION jobs_to_yield(owner_ text, slice interval)
+    RETURNS SETOF uuid
+LANGUAGE sql STABLE AS $$
+	WITH waiting AS (
+		SELECT served_msecs FROM jobs q
+		WHERE state = 'queued' AND queue = 'bulk' AND run_at <= now()
+		    AND NOT EXISTS (SELECT FROM jobs r
+		        WHERE r.state = 'running'
+		            AND r.dedup_key = q.dedup_key)
+		ORDER BY served_msecs LIMIT 100
+	), mine AS (
+		SELECT id, served_msecs + (extract(epoch FROM
+		    now() - started_at) * 1000)::bigint AS served
+		FROM jobs
+		WHERE state = 'running' AND queue = 'bulk' AND owner = owner_
+		    AND started_at <= now() - slice
+	)
+	SELECT id FROM mine
+	WHERE served > 2 * (SELECT min(served_msecs) FROM waiting)
+	ORDER BY served DESC LIMIT (SELECT count(*) FROM waiting)
+$$;
+
+-- The owner lets others go first: no failure, and what was done counts as
+-- progress.  False: it is not the owner's.
+CREATE FUNCTION job_yield(id_ uuid, owner_ text, attempt integer)
+    RETURNS boolean
+LANGUAGE sql AS $$
+	WITH given AS (
+		UPDATE jobs SET state = 'queued', served_msecs = served_msecs + (extract(epoch FROM
+		        now() - started_at) * 1000)::bigint,
+		    owner = NULL, lock_until = NULL, rung_at = NULL,
+		    run_at = now(), attempts = 0
+		WHERE id = id_ AND state = 'running' AND owner = owner_
+		    AND attempts = attempt
+		RETURNING 1
+	), twin AS (
+		-- asked for again meanwhile: this one goes on instead
+		DELETE FROM jobs q USING jobs j WHERE j.id = id_
+		    AND j.state = 'running' AND j.owner = owner_
+		    AND q.state = 'queued' AND q.dedup_key = j.dedup_key
+	)
+	SELECT EXISTS (SELECT FROM given)
+$$;
+
 -- Running jobs whose lock is over: their child is dead or hung.
 CREATE FUNCTION jobs_requeue() RETURNS void
 LANGUAGE sql AS $$
@@ -55,10 +123,10 @@ LANGUAGE sql AS $$
 	FROM next n WHERE j.id = n.id
 $$;
 
--- The owner's attempt failed: 'queued' again, 'dead', or 'done' when a newer
+-- The owner's attempt (0: any of his) failed: 'queued' again, 'dead', or 'done' when a newer
 -- job of the same kind waits already.  NULL: it is not the owner's.
-CREATE FUNCTION job_failed(id_ uuid, owner_ text, text_ text,
-    is_hopeless boolean, next timestamptz) RETURNS text
+CREATE FUNCTION job_failed(id_ uuid, owner_ text, attempt integer,
+    text_ text, is_hopeless boolean, next timestamptz) RETURNS text
 LANGUAGE sql AS $$
 	UPDATE jobs j SET state = n.state, owner = NULL, lock_until = NULL,
 	    rung_at = NULL, run_at = coalesce(next, now()),
@@ -72,6 +140,7 @@ LANGUAGE sql AS $$
 	    ELSE 'queued' END AS state
 	    FROM jobs r WHERE id = id_) n
 	WHERE j.id = n.id AND j.state = 'running' AND j.owner = owner_
+	    AND (attempt = 0 OR j.attempts = attempt)
 	RETURNING j.state
 $$;
 

@@ -34,6 +34,7 @@
 struct clerk {
 	struct runtime rt;
 	struct store *store;
+	int64_t opened_mono_msecs; /* the session */
 	struct arena *arena; /* dies with the answer */
 	int64_t purge_mono_msecs; /* the next time */
 	int64_t gc_mono_msecs;
@@ -47,6 +48,7 @@ connect_store(struct clerk *clerk, struct err *err)
 	if (store_open(&clerk->store, child_conf()->database,
 	    "mailherd clerk", err) == -1)
 		return -1;
+	clerk->opened_mono_msecs = clock_mono_msecs();
 	return store_check(clerk->store, err);
 }
 
@@ -162,13 +164,46 @@ send_due(struct clerk *clerk, const struct due_job *due, size_t n,
 		runtime_send(&clerk->rt, MSG_DUE_JOBS, &msg);
 }
 
+/* Who had his turn; not being told does no harm. */
+static void
+send_yields(struct clerk *clerk, const struct msg_sweep *ask)
+{
+	struct msg_ids msg;
+	struct uuid *ids;
+	size_t n;
+
+	if (store_jobs_to_yield(clerk->store, ask->owner, ask->slice_secs,
+		clerk->arena, &ids, &n) == -1 || n == 0)
+		return;
+	memset(&msg, 0, sizeof(msg));
+	msg.n = (uint32_t)(n < MSG_IDS_MAX ? n : MSG_IDS_MAX);
+	memcpy(msg.ids, ids, msg.n * sizeof(*ids));
+	msg.is_last = true;
+	runtime_send(&clerk->rt, MSG_YIELD_JOBS, &msg);
+}
+
+/*
+ * While PostgreSQL was away no worker could hold its jobs: none is taken for
+ * lost before all had the time to do so again, or it would run twice.
+ */
 static int
-answer_due_jobs(struct clerk *clerk, struct err *err)
+requeue(struct clerk *clerk, struct err *err)
+{
+	if (clock_mono_msecs() - clerk->opened_mono_msecs <
+	    JOB_LOCK_SECS * 1000)
+		return 0;
+	return store_jobs_requeue(clerk->store, err);
+}
+
+static int
+answer_due_jobs(struct clerk *clerk, const struct msg_sweep *ask,
+    struct err *err)
 {
 	struct due_job *due;
 	size_t n;
 
-	if (store_jobs_due(clerk->store, DUE_LIMIT, RUNG_SECS, clerk->arena,
+	send_yields(clerk, ask);
+	if (requeue(clerk, err) == -1 || store_jobs_due(clerk->store, DUE_LIMIT, RUNG_SECS, clerk->arena,
 		&due, &n, err) == -1)
 		return -1;
 	send_due(clerk, due, n, QUEUE_INTERACTIVE);
@@ -335,13 +370,14 @@ static int
 note_lost(struct clerk *clerk, const struct msg_job_lost *msg,
     struct err *err)
 {
+	const struct job_attempt any = { msg->job_id, msg->owner, 0 };
 	struct err how = ERR_INIT, failure = ERR_INIT;
 	struct msg_event event;
 	bool is_dead = false;
 
 	err_set(&how, ERR_TEMPORARY, "%s", msg->how);
-	if (store_job_failed(clerk->store, &msg->job_id, msg->owner, &how,
-		clock_wall_secs() + 1, &is_dead, &failure) == -1) {
+	if (store_job_failed(clerk->store, &any, &how, clock_wall_secs() + 1,
+		&is_dead, &failure) == -1) {
 		if (failure.kind == ERR_GONE) /* never taken, or ended */
 			return 0;
 		*err = failure;
@@ -373,7 +409,7 @@ answer(struct clerk *clerk, const struct frame *frame, struct err *err)
 	case MSG_RECONCILE:
 		return answer_live_ids(clerk, err);
 	case MSG_SWEEP:
-		return answer_due_jobs(clerk, err);
+		return answer_due_jobs(clerk, &p->sweep, err);
 	case MSG_UPKEEP:
 		return do_upkeep(clerk, err);
 	case MSG_RISK:

@@ -103,6 +103,14 @@ on_unseal(void *arg, const struct seal_bond *bond,
 	return runtime_unseal(h->rt, bond, sealed, secret_r, size, err);
 }
 
+static bool
+on_must_yield(void *arg)
+{
+	const struct child_hooks *h = arg;
+
+	return h->rt->must_yield;
+}
+
 static int
 on_brief(void *arg, struct msg_briefing *briefing_r)
 {
@@ -126,6 +134,7 @@ child_hooks_init(struct child_hooks *h, struct runtime *rt,
 		.emit = on_emit,
 		.activity = on_activity,
 		.unseal = on_unseal,
+		.must_yield = on_must_yield,
 		.brief = kind == KIND_HOT ? on_brief : NULL,
 		.arg = h,
 	};

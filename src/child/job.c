@@ -14,9 +14,23 @@
 #include <unistd.h>
 
 static void
+on_taken(void *arg, const struct job *job)
+{
+	struct msg_job_taken taken = { job->id, job->account_id };
+
+	runtime_send(arg, MSG_JOB_TAKEN, &taken);
+}
+
+static void
 perform(struct runtime *rt, struct child_hooks *hooks, const char *worker_id,
     const struct msg_job_start *task)
 {
+	const struct job_call call = {
+		.ring = { task->job_id, task->is_bulk },
+		.timeout_secs = task->timeout_secs,
+		.on_taken = on_taken,
+		.arg = rt,
+	};
 	const struct job_env env = {
 		.conf = child_conf(),
 		.hooks = &hooks->hooks,
@@ -27,12 +41,14 @@ perform(struct runtime *rt, struct child_hooks *hooks, const char *worker_id,
 	struct msg_job_done done;
 	int64_t started = clock_mono_msecs();
 
-	job_perform(&env, &task->job_id, task->timeout_secs, &outcome);
+	rt->must_yield = false;
+	job_perform(&env, &call, &outcome);
 	memset(&done, 0, sizeof(done));
 	done.job_id = task->job_id;
 	done.account_id = outcome.account_id;
 	done.outcome = outcome.failure.kind;
 	done.is_dead = outcome.is_dead;
+	done.is_again = outcome.is_again;
 	done.msecs = clock_mono_msecs() - started;
 	snprintf(done.kind, sizeof(done.kind), "%s", outcome.kind);
 	snprintf(done.text, sizeof(done.text), "%s",

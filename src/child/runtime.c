@@ -109,6 +109,10 @@ receive(struct runtime *rt, struct frame *frame, int64_t msecs)
 		}
 		if (frame->header.type == MSG_STOP)
 			rt->is_stopping = true;
+		if (frame->header.type == MSG_JOB_YIELD) {
+			rt->must_yield = true;
+			continue;
+		}
 		if (frame->header.type != MSG_LOG_LEVEL)
 			return 1;
 		level = &frame->payload.log_level;

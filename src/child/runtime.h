@@ -19,6 +19,7 @@ struct runtime {
 	uint32_t slot;
 	struct log log;
 	bool is_stopping; /* MSG_STOP came */
+	bool must_yield; /* MSG_JOB_YIELD came */
 	bool is_lease_lost; /* runtime_may_go_on saw the deadline pass */
 	uint32_t next_want_id;
 	char activity[64]; /* the last one sent */

@@ -43,6 +43,7 @@ struct conf {
 	int64_t heartbeat_interval, heartbeat_ttl, rebalance_interval;
 	int64_t tier_interval, idle_restart_secs;
 	int64_t interactive_concurrency, interactive_timeout, bulk_timeout;
+	int64_t bulk_slice;
 	int64_t sweep_interval, search_merge_interval, purge_interval;
 	int64_t blob_gc_interval;
 	int64_t stop_timeout;

@@ -182,6 +182,10 @@ const struct option options[] = {
 	    .preset = "3600", .group = CONF_ADVANCED, LIVE,
 	    .help = "A bulk job that takes longer is killed; it goes on where "
 		    "it was." },
+	{ NAMED(bulk_slice), .type = CONF_SECS, .min = 1, .max = 3600,
+	    .preset = "5", .group = CONF_ADVANCED, LIVE,
+	    .help = "A bulk job has the worker for so long, at least, before "
+		    "one that had less may go first." },
 	{ NAMED(stop_timeout), .type = CONF_SECS, .min = 1, .max = 60,
 	    .preset = "8", .group = CONF_ADVANCED, LIVE,
 	    .help = "After SIGTERM, children get this long to end by "

@@ -100,6 +100,11 @@ struct msg_job_start {
 	uint32_t is_bulk;
 };
 
+struct msg_sweep {
+	int64_t slice_secs; /* a bulk job's turn while others wait */
+	char owner[MSG_WORKER_SIZE];
+};
+
 struct msg_take_over {
 	struct uuid account_id;
 	char owner[MSG_WORKER_SIZE];
@@ -232,10 +237,15 @@ struct msg_pass_done {
 	char text[MSG_TEXT_SIZE]; /* the error */
 };
 
+/* Which job it is: of bulk jobs not always the one that was rung for. */
+struct msg_job_taken {
+	struct uuid job_id, account_id;
+};
 struct msg_job_done {
 	struct uuid job_id, account_id;
 	uint32_t outcome; /* enum err_kind */
 	uint32_t is_dead;
+	uint32_t is_again; /* yielded: to be rung for at once */
 	int64_t msecs;
 	char kind[64];
 	char text[MSG_TEXT_SIZE];

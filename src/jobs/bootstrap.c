@@ -4,8 +4,9 @@
  * Runs in: job children.  Blocking.
  *
  * Owns the account by the fencing token, as a worker would, so that two runs
- * of the same job cannot both write.  A mailbox too large for one timeout goes
- * on in a job of its own: the cursors remember how far it is (R-JOB-8).
+ * of the same job cannot both write.  A mailbox too large for one timeout, or
+ * one that others wait behind, goes on in another turn: the cursors remember
+ * how far it is (R-JOB-8).
  */
 #include "jobs/jobs.h"
 
@@ -127,22 +128,6 @@ bootstrap_account(const struct job_env *env, const struct uuid *account_id,
 	return rv;
 }
 
-static int
-go_on_later(struct job_run *run, struct err *err)
-{
-	const struct job *job = run->job;
-	struct job_db db;
-	struct uuid id;
-	int rv;
-
-	if (job_db_open(run->env, &db, err) == -1)
-		return -1;
-	rv = store_job_add(db.store, job->queue, job->kind, &job->account_id,
-	    job->payload, &id, err);
-	job_db_close(run->env, &db);
-	return rv;
-}
-
 int
 bootstrap_run(struct job_run *run, struct err *err)
 {
@@ -159,7 +144,8 @@ bootstrap_run(struct job_run *run, struct err *err)
 	if (bootstrap_account(run->env, &run->job->account_id, owner,
 		run->deadline_mono_msecs - margin, &is_complete, err) == -1)
 		return -1;
-	return is_complete ? 0 : go_on_later(run, err);
+	run->is_yielded = !is_complete;
+	return 0;
 }
 
 /* No more attempts: the application has to know, or the account would be

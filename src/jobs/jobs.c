@@ -73,9 +73,8 @@ job_db_close(const struct job_env *env, struct job_db *db)
 }
 
 static int
-take(const struct job_env *env, const struct uuid *job_id,
-    struct arena *arena, struct job **job_r,
-    struct err *err)
+take(const struct job_env *env, const struct job_ring *ring,
+    struct arena *arena, struct job **job_r, struct err *err)
 {
 	struct job_db db;
 	int rv;
@@ -83,7 +82,7 @@ take(const struct job_env *env, const struct uuid *job_id,
 	if (job_db_open(env, &db, err) == -1)
 		return -1;
 	/* The master holds it from here on (MSG_HOLD_JOBS). */
-	rv = store_job_take(db.store, job_id, env->worker_id, JOB_LOCK_SECS,
+	rv = store_job_take(db.store, ring, env->worker_id, JOB_LOCK_SECS,
 	    arena, job_r, err);
 	job_db_close(env, &db);
 	return rv;
@@ -114,9 +113,10 @@ next_try(const struct job_env *env, const struct job_kind *kind,
 }
 
 static int
-write_end(const struct job_env *env, const struct job_kind *kind,
-    const struct job *job, struct job_outcome *out, struct err *err)
+write_end(const struct job_run *run, const struct job_kind *kind,
+    struct job_outcome *out, struct err *err)
 {
+	const struct job_env *env = run->env;
 	struct job_db db;
 	int rv;
 
@@ -126,12 +126,15 @@ write_end(const struct job_env *env, const struct job_kind *kind,
 	if ((out->failure.kind == ERR_STOPPED ? open_store(env, &db, err) :
 		job_db_open(env, &db, err)) == -1)
 		return -1;
-	if (out->failure.kind == ERR_NONE)
-		rv = store_job_done(db.store, &job->id, env->worker_id, err);
-	else
-		rv = store_job_failed(db.store, &job->id, env->worker_id,
-		    &out->failure, next_try(env, kind, job, &out->failure),
+	if (out->failure.kind != ERR_NONE)
+		rv = store_job_failed(db.store, &run->attempt, &out->failure,
+		    next_try(env, kind, run->job, &out->failure),
 		    &out->is_dead, err);
+	else if (run->is_yielded)
+		rv = store_job_yield(db.store, &run->attempt, err);
+	else
+		rv = store_job_done(db.store, &run->attempt, err);
+	out->is_again = rv == 0 && run->is_yielded;
 	job_db_close(env, &db);
 	return rv;
 }
@@ -161,6 +164,7 @@ perform(const struct job_env *env, const struct job *job,
 	struct job_run run = {
 		.env = env,
 		.job = job,
+		.attempt = { job->id, env->worker_id, job->attempts },
 		.deadline_mono_msecs = clock_mono_msecs() +
 		    timeout_secs * 1000,
 	};
@@ -174,7 +178,7 @@ perform(const struct job_env *env, const struct job *job,
 		    "job of kind %s", job->kind);
 	} else if (kind->run(&run, &out->failure) == 0)
 		out->failure.kind = ERR_NONE;
-	if (write_end(env, kind, job, out, &err) == -1) {
+	if (write_end(&run, kind, out, &err) == -1) {
 		/* The sweep finds it when its lock has run out. */
 		log_warn(&env->log, "end of job not written: %s", err.text);
 		return;
@@ -187,14 +191,17 @@ perform(const struct job_env *env, const struct job *job,
 }
 
 void
-job_perform(const struct job_env *env, const struct uuid *job_id,
-    int64_t timeout_secs, struct job_outcome *out)
+job_perform(const struct job_env *env, const struct job_call *call,
+    struct job_outcome *out)
 {
 	struct arena *arena = arena_new("job");
 	struct job *job;
 
 	memset(out, 0, sizeof(*out));
-	if (take(env, job_id, arena, &job, &out->failure) == 0)
-		perform(env, job, timeout_secs, out);
+	if (take(env, &call->ring, arena, &job, &out->failure) == 0) {
+		if (call->on_taken != NULL)
+			call->on_taken(call->arg, job);
+		perform(env, job, call->timeout_secs, out);
+	}
 	arena_free(&arena);
 }

@@ -23,7 +23,9 @@ struct job_env {
 struct job_run {
 	const struct job_env *env;
 	const struct job *job;
+	struct job_attempt attempt;
 	int64_t deadline_mono_msecs; /* killed then; end well before */
+	bool is_yielded; /* others go first; it goes on in another turn */
 };
 
 /* -1: failed; ERR_PERMANENT will not be tried again. */
@@ -45,11 +47,21 @@ struct job_outcome {
 	char kind[64];
 	struct err failure; /* kind ERR_NONE: done */
 	bool is_dead;
+	bool is_again; /* queued for another turn */
 };
-/* Takes the job, runs it, writes how it ended.  ERR_GONE in the outcome: it
- * was not there to be taken (done by another, not due, or excluded). */
-void job_perform(const struct job_env *env, const struct uuid *job_id,
-    int64_t timeout_secs, struct job_outcome *outcome_r);
+/*
+ * Takes the job, or for a bulk job the one whose turn it is (on_taken), runs
+ * it, writes how it ended.  ERR_GONE in the outcome: it was not there to be
+ * taken (done by another, not due, or excluded).
+ */
+struct job_call {
+	struct job_ring ring;
+	int64_t timeout_secs;
+	void (*on_taken)(void *arg, const struct job *job);
+	void *arg;
+};
+void job_perform(const struct job_env *env, const struct job_call *call,
+    struct job_outcome *outcome_r);
 
 /* A PostgreSQL session of the job's own, with its permit. */
 struct job_db {

@@ -289,6 +289,23 @@ on_live_ids(struct master *m, struct child *child, const struct msg_ids *ids)
 }
 
 static void
+on_job_taken(struct master *m, struct child *child,
+    const struct msg_job_taken *taken)
+{
+	if (m->works != NULL)
+		works_taken(m->works, child, taken);
+}
+
+static void
+on_yield_jobs(struct master *m, struct child *child,
+    const struct msg_ids *ids)
+{
+	(void)child;
+	if (m->works != NULL)
+		works_yield(m->works, ids);
+}
+
+static void
 on_due_jobs(struct master *m, struct child *child,
     const struct msg_due_jobs *due)
 {
@@ -318,7 +335,9 @@ enum {
 	from_brief_me = HOT,
 	from_idling = HOT,
 	from_pass_done = HOT | POOL,
+	from_job_taken = JOB,
 	from_job_done = JOB,
+	from_yield_jobs = CLERK,
 	from_facts = CLERK,
 	from_live_ids = CLERK,
 	from_due_jobs = CLERK,

@@ -234,6 +234,56 @@ add(struct queue *queue, const struct uuid *id)
 	queue->n_waiting++;
 }
 
+/*
+ * A ring for a bulk job brings the one whose turn it is: from here on the
+ * child's work has that id.  Where this id waits here too, that ring stands
+ * for the other one now.
+ */
+void
+works_taken(struct works *works, struct child *child,
+    const struct msg_job_taken *taken)
+{
+	struct work *work = child->work, *other;
+
+	if (work == NULL || uuid_is_equal(&work->id, &taken->job_id))
+		return;
+	other = idmap_get(&works->known, &taken->job_id);
+	if (other != NULL && other->child != NULL) {
+		child_talks_nonsense(child, "takes a job that runs here");
+		return;
+	}
+	idmap_remove(&works->known, &work->id);
+	if (other != NULL) {
+		idmap_remove(&works->known, &other->id);
+		other->id = work->id;
+		idmap_put(&works->known, &other->id, other);
+	}
+	work->id = taken->job_id;
+	idmap_put(&works->known, &work->id, work);
+}
+
+/* Those who had their turn go on in another. */
+void
+works_yield(struct works *works, const struct msg_ids *ids)
+{
+	static const struct msg_empty nothing;
+	struct work *work;
+	uint32_t i;
+
+	for (i = 0; i < ids->n; i++) {
+		work = idmap_get(&works->known, &ids->ids[i]);
+		if (work != NULL && work->child != NULL)
+			child_send(work->child, MSG_JOB_YIELD, &nothing);
+	}
+}
+
+static void
+ring_again(struct works *works, const struct uuid *id, unsigned queue)
+{
+	/* Lost, it comes with a sweep. */
+	bell_ring(works->m->redis, queue_names[queue], id, 1);
+}
+
 static void
 finish(struct works *works, struct work *work)
 {
@@ -261,12 +311,18 @@ works_done(struct works *works, struct child *child,
 	char job[UUID_TEXT_SIZE], account[UUID_TEXT_SIZE];
 	struct work *work = child->work;
 
+	if (done->is_again)
+		ring_again(works, &work->id, work->queue);
 	uuid_format(&work->id, job);
 	uuid_format(&done->account_id, account);
 	child->work = NULL;
 	child->account_id = (struct uuid){ .bytes = { 0 } };
 	finish(works, work);
-	if (done->outcome == ERR_NONE) {
+	if (done->is_again) {
+		log_info(&works->log, "job lets others go first job_id=%s "
+		    "account_id=%s kind=%s msecs=%lld", job, account,
+		    done->kind, (long long)done->msecs);
+	} else if (done->outcome == ERR_NONE) {
 		works->m->counters.jobs_done++;
 		log_info(&works->log, "job done job_id=%s account_id=%s "
 		    "kind=%s msecs=%lld", job, account, done->kind,
@@ -327,6 +383,45 @@ works_child_ended(struct works *works, struct child *child)
 	works_run(works);
 }
 
+/* --- holding ------------------------------------------------------------ */
+
+/* The rows of the jobs that run here stay ours (JOB_LOCK_SECS). */
+static void
+works_hold(struct works *works)
+{
+	struct msg_hold_jobs hold = { .n = 0 };
+	struct work *work;
+	size_t at;
+
+	if (clerk_is_asked(works->m->clerk, MSG_HOLD_JOBS))
+		return;
+	strlcpy(hold.owner, works->m->worker_id, sizeof(hold.owner));
+	for (at = 0; (work = idmap_next(&works->known, &at, NULL)) != NULL;) {
+		if (work->child == NULL)
+			continue;
+		hold.ids[hold.n++] = work->id;
+		if (hold.n == MSG_IDS_MAX) {
+			clerk_ask(works->m->clerk, MSG_HOLD_JOBS, &hold,
+			    sizeof(hold), NULL, NULL);
+			hold.n = 0;
+		}
+	}
+	if (hold.n > 0)
+		clerk_ask(works->m->clerk, MSG_HOLD_JOBS, &hold, sizeof(hold),
+		    NULL, NULL);
+}
+
+static void
+on_hold(evutil_socket_t fd, short what, void *arg)
+{
+	struct works *works = arg;
+
+	(void)fd;
+	(void)what;
+	event_in_msecs(works->hold, HOLD_MSECS);
+	works_hold(works);
+}
+
 /* --- sweeps ------------------------------------------------------------- */
 
 void
@@ -370,15 +465,18 @@ static void
 on_sweep(evutil_socket_t fd, short what, void *arg)
 {
 	struct works *works = arg;
-	struct msg_empty empty = { 0 };
 	struct master *m = works->m;
+	struct msg_sweep sweep = { .slice_secs = m->conf->bulk_slice };
 
 	(void)fd;
 	(void)what;
 	event_in_msecs(works->sweep, m->conf->sweep_interval * 1000);
-	if (!m->is_draining && !clerk_is_asked(m->clerk, MSG_SWEEP))
-		clerk_ask(m->clerk, MSG_SWEEP, &empty, sizeof(empty), NULL,
-		    on_swept);
+	if (m->is_draining || clerk_is_asked(m->clerk, MSG_SWEEP))
+		return;
+	/* What runs here is held before anybody looks for what is lost. */
+	works_hold(works);
+	strlcpy(sweep.owner, m->worker_id, sizeof(sweep.owner));
+	clerk_ask(m->clerk, MSG_SWEEP, &sweep, sizeof(sweep), NULL, on_swept);
 }
 
 static void
@@ -395,34 +493,6 @@ on_upkeep(evutil_socket_t fd, short what, void *arg)
 	    !clerk_is_asked(m->upkeeper, MSG_UPKEEP))
 		clerk_ask(m->upkeeper, MSG_UPKEEP, &empty, sizeof(empty), NULL,
 		    NULL);
-}
-
-/* The rows of the jobs that run here stay ours (JOB_LOCK_SECS). */
-static void
-on_hold(evutil_socket_t fd, short what, void *arg)
-{
-	struct works *works = arg;
-	struct msg_hold_jobs hold = { .n = 0 };
-	struct work *work;
-	size_t at;
-
-	(void)fd;
-	(void)what;
-	event_in_msecs(works->hold, HOLD_MSECS);
-	strlcpy(hold.owner, works->m->worker_id, sizeof(hold.owner));
-	for (at = 0; (work = idmap_next(&works->known, &at, NULL)) != NULL;) {
-		if (work->child == NULL)
-			continue;
-		hold.ids[hold.n++] = work->id;
-		if (hold.n == MSG_IDS_MAX) {
-			clerk_ask(works->m->clerk, MSG_HOLD_JOBS, &hold,
-			    sizeof(hold), NULL, NULL);
-			hold.n = 0;
-		}
-	}
-	if (hold.n > 0)
-		clerk_ask(works->m->clerk, MSG_HOLD_JOBS, &hold, sizeof(hold),
-		    NULL, NULL);
 }
 
 /* Idle children above pool_min end after a while. */

@@ -21,7 +21,10 @@ void works_free(struct works **works);
 void works_run(struct works *works);
 /* From the clerk's sweep; done when all due jobs have come. */
 void works_due(struct works *works, const struct msg_due_jobs *due);
+void works_yield(struct works *works, const struct msg_ids *ids);
 /* From children and relay. */
+void works_taken(struct works *works, struct child *child,
+    const struct msg_job_taken *taken);
 void works_done(struct works *works, struct child *child,
     const struct msg_job_done *done);
 void works_child_ended(struct works *works, struct child *child);

@@ -18,25 +18,23 @@ is_not_ours(struct err *err)
 }
 
 int
-store_job_take(struct store *s, const struct uuid *id, const char *owner,
-    int64_t lock_secs, struct arena *arena, struct job **job_r,
-    struct err *err)
+store_job_take(struct store *s, const struct job_ring *ring,
+    const char *owner, int64_t lock_secs, struct arena *arena,
+    struct job **job_r, struct err *err)
 {
 	struct params p;
 	struct job *job;
 	PGresult *res;
 
 	params_init(&p);
-	param_uuid(&p, id);
+	param_uuid(&p, &ring->id);
+	param_bool(&p, ring->is_bulk);
 	param_text(&p, owner);
 	param_int8(&p, lock_secs);
 	/* jobs_one_running keeps a second of its kind and account out. */
-	if (session_run(s, "UPDATE jobs SET state = 'running', owner = $2, "
-	    "lock_until = now() + $3 * interval '1 second', "
-	    "attempts = attempts + 1, rung_at = NULL "
-	    "WHERE id = $1 AND state = 'queued' AND run_at <= now() "
-	    "RETURNING id, account_id, kind, queue, payload, attempts, "
-	    "max_attempts", &p, &res, err) == -1)
+	if (session_run(s, "SELECT id, account_id, kind, queue, payload, "
+	    "attempts, max_attempts FROM job_take($1, $2, $3, "
+	    "$4 * interval '1 second')", &p, &res, err) == -1)
 		return strcmp(s->sqlstate, UNIQUE_VIOLATION) == 0 ?
 		    err_set(err, ERR_GONE,
 			"a job of this kind is running for the account") : -1;
@@ -87,25 +85,87 @@ store_jobs_hold(struct store *s, const struct uuid *ids, size_t n,
 	return rv;
 }
 
-int
-store_job_done(struct store *s, const struct uuid *id, const char *owner,
-    struct err *err)
+/* Of this attempt, and no other: a job may have been given to somebody else,
+ * and even have come back to the same worker. */
+static void
+param_attempt(struct params *p, const struct job_attempt *attempt)
+{
+	param_uuid(p, &attempt->id);
+	param_text(p, attempt->owner);
+	param_int4(p, (int32_t)attempt->number);
+}
+
+/* One statement with the attempt as $1 to $3; no row: it is not ours. */
+static int
+run_as_attempt(struct store *s, const char *sql,
+    const struct job_attempt *attempt, struct err *err)
 {
 	struct params p;
 	PGresult *res;
 	int n;
 
 	params_init(&p);
-	param_uuid(&p, id);
-	param_text(&p, owner);
-	if (session_run(s, "UPDATE jobs SET state = 'done', owner = NULL, "
-	    "lock_until = NULL, finished_at = now(), last_error = '' "
-	    "WHERE id = $1 AND state = 'running' AND owner = $2 "
-	    "RETURNING id", &p, &res, err) == -1)
+	param_attempt(&p, attempt);
+	if (session_run(s, sql, &p, &res, err) == -1)
 		return -1;
 	n = PQntuples(res);
 	PQclear(res);
 	return n == 1 ? 0 : is_not_ours(err);
+}
+
+#define IS_ATTEMPT \
+	"id = $1 AND state = 'running' AND owner = $2 AND attempts = $3"
+
+int
+store_job_done(struct store *s, const struct job_attempt *attempt,
+    struct err *err)
+{
+	return run_as_attempt(s, "UPDATE jobs SET state = 'done', "
+	    "owner = NULL, lock_until = NULL, finished_at = now(), "
+	    "last_error = '' WHERE " IS_ATTEMPT " RETURNING id", attempt,
+	    err);
+}
+
+int
+store_job_prove(struct store *s, const struct job_attempt *attempt,
+    struct err *err)
+{
+	return run_as_attempt(s, "SELECT id FROM jobs WHERE " IS_ATTEMPT,
+	    attempt, err);
+}
+
+int
+store_job_yield(struct store *s, const struct job_attempt *attempt,
+    struct err *err)
+{
+	return run_as_attempt(s, "SELECT 1 WHERE job_yield($1, $2, $3)",
+	    attempt, err);
+}
+
+int
+store_jobs_to_yield(struct store *s, const char *owner, int64_t slice_secs,
+    struct arena *arena, struct uuid **ids_r, size_t *n_r)
+{
+	struct err failure = ERR_INIT;
+	struct params p;
+	PGresult *res;
+	int i;
+
+	params_init(&p);
+	param_text(&p, owner);
+	param_int8(&p, slice_secs);
+	*n_r = 0;
+	if (session_run(s, "SELECT * FROM jobs_to_yield($1, "
+	    "$2 * interval '1 second')", &p, &res, &failure) == -1) {
+		log_warn(&s->log, "jobs to yield: %s", failure.text);
+		return -1;
+	}
+	*n_r = (size_t)PQntuples(res);
+	*ids_r = ARENA_ARRAY(arena, struct uuid, *n_r);
+	for (i = 0; i < (int)*n_r; i++)
+		result_uuid(res, i, 0, &(*ids_r)[i]);
+	PQclear(res);
+	return 0;
 }
 
 static bool
@@ -117,39 +177,37 @@ is_hopeless(enum err_kind kind)
 
 /* Stopped with its worker: that was no attempt of its own. */
 static int
-take_back_attempt(struct store *s, const struct uuid *id, const char *owner,
+take_back_attempt(struct store *s, struct job_attempt *attempt,
     struct err *err)
 {
-	struct params p;
-
-	params_init(&p);
-	param_uuid(&p, id);
-	param_text(&p, owner);
-	return session_run(s, "UPDATE jobs "
-	    "SET attempts = greatest(attempts - 1, 0) "
-	    "WHERE id = $1 AND state = 'running' AND owner = $2", &p, NULL,
-	    err);
+	if (run_as_attempt(s, "UPDATE jobs "
+	    "SET attempts = greatest(attempts - 1, 0) WHERE " IS_ATTEMPT
+	    " RETURNING id", attempt, err) == -1)
+		return -1;
+	if (attempt->number > 0)
+		attempt->number--;
+	return 0;
 }
 
 int
-store_job_failed(struct store *s, const struct uuid *id, const char *owner,
+store_job_failed(struct store *s, const struct job_attempt *failed,
     const struct err *failure, int64_t run_at_secs, bool *dead_r,
     struct err *err)
 {
+	struct job_attempt attempt = *failed;
 	struct params p;
 	PGresult *res;
 
 	if (failure->kind == ERR_STOPPED &&
-	    take_back_attempt(s, id, owner, err) == -1)
+	    take_back_attempt(s, &attempt, err) == -1)
 		return -1;
 	params_init(&p);
-	param_uuid(&p, id);
-	param_text(&p, owner);
+	param_attempt(&p, &attempt);
 	param_text(&p, failure->text);
 	param_bool(&p, is_hopeless(failure->kind));
 	param_time(&p, run_at_secs);
-	if (session_run(s, "SELECT job_failed($1, $2, $3, $4, $5)", &p, &res,
-	    err) == -1)
+	if (session_run(s, "SELECT job_failed($1, $2, $3, $4, $5, $6)", &p,
+	    &res, err) == -1)
 		return -1;
 	if (PQgetisnull(res, 0, 0)) {
 		PQclear(res);
@@ -214,6 +272,12 @@ store_bootstrap_orphans(struct store *s, size_t limit, struct arena *arena,
 }
 
 int
+store_jobs_requeue(struct store *s, struct err *err)
+{
+	return session_run(s, "SELECT jobs_requeue()", NULL, NULL, err);
+}
+
+int
 store_jobs_due(struct store *s, size_t limit, int64_t rung_secs,
     struct arena *arena, struct due_job **due_r, size_t *n_r,
     struct err *err)
@@ -222,8 +286,6 @@ store_jobs_due(struct store *s, size_t limit, int64_t rung_secs,
 	PGresult *res;
 	int i;
 
-	if (session_run(s, "SELECT jobs_requeue()", NULL, NULL, err) == -1)
-		return -1;
 	params_init(&p);
 	param_int8(&p, (int64_t)limit);
 	param_int8(&p, rung_secs);
@@ -235,7 +297,7 @@ store_jobs_due(struct store *s, size_t limit, int64_t rung_secs,
 	    "OR rung_at <= now() - $2 * interval '1 second') "
 	    "AND NOT EXISTS (SELECT FROM jobs r WHERE r.state = 'running' "
 	    "AND r.dedup_key = q.dedup_key) "
-	    "ORDER BY queue DESC, run_at LIMIT $1 "
+	    "ORDER BY queue DESC, served_msecs, run_at LIMIT $1 "
 	    "FOR UPDATE SKIP LOCKED) d WHERE j.id = d.id "
 	    "RETURNING j.id, j.queue", &p, &res, err) == -1)
 		return -1;

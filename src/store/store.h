@@ -501,19 +501,44 @@ struct job {
 	unsigned attempts, max_attempts;
 };
 
+/* What was heard: there is work.  Of interactive jobs this one is taken, of
+ * bulk jobs the one whose turn it is. */
+struct job_ring {
+	struct uuid id;
+	bool is_bulk;
+};
 /* queued -> running for `owner` until `lock_secs` from now; ERR_GONE when it
  * is not queued, not due, or another job of the account excludes it. */
-int store_job_take(struct store *s, const struct uuid *id, const char *owner,
-    int64_t lock_secs, struct arena *arena, struct job **job_r,
+int store_job_take(struct store *s, const struct job_ring *ring,
+    const char *owner, int64_t lock_secs, struct arena *arena,
+    struct job **job_r, struct err *err);
+
+/* Who says how a job goes on proves that it is still his: ERR_GONE when it
+ * was put back, and perhaps taken again, since. */
+struct job_attempt {
+	struct uuid id;
+	const char *owner;
+	unsigned number; /* jobs.attempts; 0: any of the owner's */
+};
+/* Before each step that the world outside sees. */
+int store_job_prove(struct store *s, const struct job_attempt *attempt,
     struct err *err);
 /* The jobs that still run are `owner`'s for `lock_secs` more. */
 int store_jobs_hold(struct store *s, const struct uuid *ids, size_t n,
     const char *owner, int64_t lock_secs, struct err *err);
-int store_job_done(struct store *s, const struct uuid *id, const char *owner,
+int store_job_done(struct store *s, const struct job_attempt *attempt,
     struct err *err);
 /* Back to queued at run_at, or dead when permanent or out of attempts. */
-int store_job_failed(struct store *s, const struct uuid *id, const char *owner,
+int store_job_failed(struct store *s, const struct job_attempt *attempt,
     const struct err *failure, int64_t run_at_secs, bool *dead_r,
+    struct err *err);
+/* Which of the owner's bulk jobs had their turn of `slice_secs` while others
+ * wait that had less. */
+int store_jobs_to_yield(struct store *s, const char *owner,
+    int64_t slice_secs, struct arena *arena, struct uuid **ids_r,
+    size_t *n_r);
+/* Back to queued for another turn; what was done so far counts as progress. */
+int store_job_yield(struct store *s, const struct job_attempt *attempt,
     struct err *err);
 /* sync_bootstrap_account, refresh_account_job: an account has at most one
  * queued; adding it again gives the id of the one there is. */
@@ -537,8 +562,10 @@ struct due_job {
 	struct uuid id;
 	enum job_queue queue;
 };
-/* Requeues what outlived its lock, then lists what is due (at most limit) and
- * has not been rung for within `rung_secs`. */
+/* Puts back what outlived its lock. */
+int store_jobs_requeue(struct store *s, struct err *err);
+/* Lists what is due (at most limit) and has not been rung for within
+ * `rung_secs`. */
 int store_jobs_due(struct store *s, size_t limit, int64_t rung_secs,
     struct arena *arena, struct due_job **due_r, size_t *n_r,
     struct err *err);

@@ -200,7 +200,8 @@ static bool
 is_within_budget(const struct backfill *b)
 {
 	return b->budget->messages > 0 &&
-	    clock_mono_msecs() < b->budget->deadline_mono_msecs;
+	    clock_mono_msecs() < b->budget->deadline_mono_msecs &&
+	    !session_must_yield(b->s);
 }
 
 static int

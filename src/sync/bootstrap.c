@@ -103,6 +103,8 @@ fill_all(struct session *s, struct backfill_budget *budget,
 			return -1;
 		if (!is_complete)
 			*is_complete_r = false;
+		if (!*is_complete_r && session_must_yield(s))
+			return 0;
 	}
 	return 0;
 }

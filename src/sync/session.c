@@ -145,6 +145,13 @@ keep(struct session *s)
 	return true;
 }
 
+bool
+session_must_yield(const struct session *s)
+{
+	return s->hooks->must_yield != NULL &&
+	    s->hooks->must_yield(s->hooks->arg);
+}
+
 int
 session_db_start(struct session *s, struct err *err)
 {

@@ -87,6 +87,8 @@ void session_disconnect(struct session *s);
 int session_blobs(struct session *s, struct err *err);
 
 int session_may_go_on(struct session *s, struct err *err);
+/* Is somebody waiting for whom a backfill makes room? */
+bool session_must_yield(const struct session *s);
 void session_activity(struct session *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

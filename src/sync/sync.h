@@ -40,6 +40,9 @@ struct sync_hooks {
 	int (*unseal)(void *arg, const struct seal_bond *bond,
 	    const struct sealed *sealed, char *secret_r, size_t size,
 	    struct err *err);
+	/* Somebody who had less waits for this process: a backfill ends soon
+	 * and goes on in another turn.  NULL: never. */
+	bool (*must_yield)(void *arg);
 	/* Account and INBOX, read by somebody else (sync_brief); -1: not to be
 	 * had.  NULL: the session reads for itself. */
 	int (*brief)(void *arg, struct msg_briefing *b_r);

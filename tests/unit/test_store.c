@@ -895,6 +895,32 @@ job_state(const struct uuid *id)
 	    uuid_format(id, text));
 }
 
+static int
+take_job(struct store *s, const struct uuid *id, const char *owner,
+    struct job **job_r)
+{
+	const struct job_ring ring = { .id = *id };
+
+	return store_job_take(s, &ring, owner, 60, w.arena, job_r, &w.err);
+}
+
+static int
+end_job(const struct uuid *id, const char *owner, unsigned number)
+{
+	const struct job_attempt attempt = { *id, owner, number };
+
+	return store_job_done(w.s, &attempt, &w.err);
+}
+
+static int
+fail_job(const struct uuid *id, const char *owner, const struct err *failure,
+    int64_t next, bool *dead_r)
+{
+	const struct job_attempt attempt = { *id, owner, 0 };
+
+	return store_job_failed(w.s, &attempt, failure, next, dead_r, &w.err);
+}
+
 START_TEST(a_job_is_taken_once_and_done)
 {
 	struct uuid id, again;
@@ -905,26 +931,24 @@ START_TEST(a_job_is_taken_once_and_done)
 	must(store_job_add(w.s, QUEUE_INTERACTIVE, "refresh_account_job",
 	    &w.account_id, NULL, &again, &w.err), &w);
 	ck_assert(uuid_is_equal(&id, &again));
-	must(store_job_take(w.s, &id, "one", 60, w.arena, &job, &w.err), &w);
+	must(take_job(w.s, &id, "one", &job), &w);
 	ck_assert_str_eq(job->kind, "refresh_account_job");
 	ck_assert_str_eq(job->payload, "{\"a\": \"x'\\\"\"}");
 	ck_assert_int_eq(job->queue, QUEUE_INTERACTIVE);
 	ck_assert_uint_eq(job->attempts, 1);
 	ck_assert(uuid_is_equal(&job->account_id, &w.account_id));
-	ck_assert_int_eq(-1, store_job_take(w.s, &id, "two", 60, w.arena,
-	    &job, &w.err));
+	ck_assert_int_eq(-1, take_job(w.s, &id, "two", &job));
 	ck_assert_int_eq(w.err.kind, ERR_GONE);
 	/* Meanwhile another is queued, but has to wait. */
 	must(store_job_add(w.s, QUEUE_INTERACTIVE, "refresh_account_job",
 	    &w.account_id, NULL, &again, &w.err), &w);
 	ck_assert(!uuid_is_equal(&id, &again));
-	ck_assert_int_eq(-1, store_job_take(w.s, &again, "two", 60, w.arena,
-	    &job, &w.err));
+	ck_assert_int_eq(-1, take_job(w.s, &again, "two", &job));
 	ck_assert_int_eq(w.err.kind, ERR_GONE);
-	ck_assert_int_eq(-1, store_job_done(w.s, &id, "two", &w.err));
-	must(store_job_done(w.s, &id, "one", &w.err), &w);
+	ck_assert_int_eq(-1, end_job(&id, "two", 1));
+	must(end_job(&id, "one", 1), &w);
 	ck_assert_str_eq(job_state(&id), "done");
-	must(store_job_take(w.s, &again, "two", 60, w.arena, &job, &w.err),
+	must(take_job(w.s, &again, "two", &job),
 	    &w);
 }
 END_TEST
@@ -944,8 +968,7 @@ START_TEST(of_many_takers_one_gets_the_job)
 			continue;
 		if (store_open(&s, world_db(), "taker", &w.err) == -1)
 			_exit(2);
-		_exit(store_job_take(s, &id, "taker", 60, w.arena, &job,
-		    &w.err) == 0 ? 0 : w.err.kind == ERR_GONE ? 1 : 2);
+		_exit(take_job(s, &id, "taker", &job) == 0 ? 0 : w.err.kind == ERR_GONE ? 1 : 2);
 	}
 	for (i = 0; i < 4; i++) {
 		ck_assert_int_ne(-1, wait(&status));
@@ -953,6 +976,94 @@ START_TEST(of_many_takers_one_gets_the_job)
 		winners += WEXITSTATUS(status) == 0;
 	}
 	ck_assert_int_eq(winners, 1);
+}
+END_TEST
+
+/* B11: a job that was put back and taken again is not ended by its first
+ * attempt, not even in the same worker. */
+START_TEST(only_the_attempt_that_runs_has_a_say)
+{
+	struct err net = { .kind = ERR_NETWORK, .text = "no route" };
+	struct job_attempt first, second;
+	struct uuid id;
+	struct job *job;
+	bool dead;
+
+	must(store_job_add(w.s, QUEUE_INTERACTIVE, "x", &w.account_id, NULL,
+	    &id, &w.err), &w);
+	must(take_job(w.s, &id, "one", &job), &w);
+	first = (struct job_attempt){ id, "one", job->attempts };
+	must(store_job_prove(w.s, &first, &w.err), &w);
+	world_text(&w, "UPDATE jobs SET lock_until = now() - "
+	    "interval '1 second' WHERE kind = 'x' AND account_id = %s",
+	    world_account(&w));
+	must(store_jobs_requeue(w.s, &w.err), &w);
+	ck_assert_int_eq(-1, store_job_prove(w.s, &first, &w.err));
+	must(take_job(w.s, &id, "one", &job), &w);
+	second = (struct job_attempt){ id, "one", job->attempts };
+	ck_assert_uint_eq(second.number, first.number + 1);
+	ck_assert_int_eq(-1, store_job_prove(w.s, &first, &w.err));
+	ck_assert_int_eq(w.err.kind, ERR_GONE);
+	ck_assert_int_eq(-1, store_job_done(w.s, &first, &w.err));
+	ck_assert_int_eq(-1, store_job_yield(w.s, &first, &w.err));
+	ck_assert_int_eq(-1, store_job_failed(w.s, &first, &net, 0, &dead,
+	    &w.err));
+	ck_assert_str_eq(job_state(&id), "running");
+	must(store_job_done(w.s, &second, &w.err), &w);
+}
+END_TEST
+
+static void
+bulk_job(const char *kind, int64_t served_msecs, struct uuid *id_r)
+{
+	must(store_job_add(w.s, QUEUE_BULK, kind, &w.account_id, NULL, id_r,
+	    &w.err), &w);
+	world_text(&w, "UPDATE jobs SET served_msecs = %lld WHERE kind = '%s' "
+	    "AND account_id = %s RETURNING id", (long long)served_msecs, kind,
+	    world_account(&w));
+}
+
+/* A9: whose bulk job had least of the workers goes first, and those who had
+ * more make room for it. */
+START_TEST(bulk_jobs_take_turns)
+{
+	const struct job_ring ring = { .is_bulk = true };
+	struct job_attempt big;
+	struct uuid first, second, *ids;
+	struct job *job;
+	size_t n;
+
+	world_text(&w, "DELETE FROM jobs");
+	bulk_job("big", 60000, &first);
+	must(store_job_take(w.s, &ring, "one", 60, w.arena, &job, &w.err),
+	    &w);
+	ck_assert(uuid_is_equal(&job->id, &first));
+	big = (struct job_attempt){ first, "one", job->attempts };
+	must(store_jobs_to_yield(w.s, "one", 0, w.arena, &ids, &n), &w);
+	ck_assert_uint_eq(n, 0); /* nobody waits */
+	bulk_job("other", 40000, &second);
+	must(store_jobs_to_yield(w.s, "one", 0, w.arena, &ids, &n), &w);
+	ck_assert_uint_eq(n, 0); /* one that had more than half as much */
+	bulk_job("small", 0, &second);
+	must(store_jobs_to_yield(w.s, "one", 5, w.arena, &ids, &n), &w);
+	ck_assert_uint_eq(n, 0); /* its turn is not over */
+	must(store_jobs_to_yield(w.s, "two", 0, w.arena, &ids, &n), &w);
+	ck_assert_uint_eq(n, 0); /* somebody else's */
+	must(store_jobs_to_yield(w.s, "one", 0, w.arena, &ids, &n), &w);
+	ck_assert_uint_eq(n, 1);
+	ck_assert(uuid_is_equal(&ids[0], &first));
+	must(store_job_yield(w.s, &big, &w.err), &w);
+	ck_assert_int_eq(0, world_int(&w, "SELECT attempts FROM jobs "
+	    "WHERE kind = 'big'"));
+	ck_assert_int_ge(world_int(&w, "SELECT served_msecs FROM jobs "
+	    "WHERE kind = 'big'"), 60000);
+	/* Whatever is rung for. */
+	must(store_job_take(w.s, &(struct job_ring){ first, true }, "one", 60,
+	    w.arena, &job, &w.err), &w);
+	ck_assert_str_eq(job->kind, "small");
+	must(store_job_take(w.s, &ring, "one", 60, w.arena, &job, &w.err),
+	    &w);
+	ck_assert_str_eq(job->kind, "other");
 }
 END_TEST
 
@@ -967,20 +1078,17 @@ START_TEST(a_failed_job_waits_or_dies)
 
 	must(store_job_add(w.s, QUEUE_BULK, "x", &w.account_id, NULL, &id,
 	    &w.err), &w);
-	must(store_job_take(w.s, &id, "one", 60, w.arena, &job, &w.err), &w);
-	must(store_job_failed(w.s, &id, "one", &net, now + 3600, &dead,
-	    &w.err), &w);
+	must(take_job(w.s, &id, "one", &job), &w);
+	must(fail_job(&id, "one", &net, now + 3600, &dead), &w);
 	ck_assert(!dead);
-	ck_assert_int_eq(-1, store_job_take(w.s, &id, "one", 60, w.arena,
-	    &job, &w.err));
+	ck_assert_int_eq(-1, take_job(w.s, &id, "one", &job));
 	ck_assert_int_eq(w.err.kind, ERR_GONE);
 	world_text(&w, "UPDATE jobs SET run_at = now() WHERE kind = 'x' "
 	    "AND account_id = %s", world_account(&w));
-	must(store_job_take(w.s, &id, "one", 60, w.arena, &job, &w.err), &w);
+	must(take_job(w.s, &id, "one", &job), &w);
 	ck_assert_uint_eq(job->attempts, 2);
-	ck_assert_int_eq(-1, store_job_failed(w.s, &id, "two", &net, now,
-	    &dead, &w.err));
-	must(store_job_failed(w.s, &id, "one", &never, now, &dead, &w.err),
+	ck_assert_int_eq(-1, fail_job(&id, "two", &net, now, &dead));
+	must(fail_job(&id, "one", &never, now, &dead),
 	    &w);
 	ck_assert(dead);
 	ck_assert_str_eq(job_state(&id), "dead");
@@ -994,6 +1102,7 @@ is_due(const struct uuid *id, int64_t rung_secs)
 	size_t i, n;
 	bool found = false;
 
+	must(store_jobs_requeue(w.s, &w.err), &w);
 	must(store_jobs_due(w.s, 1000, rung_secs, w.arena, &due, &n, &w.err),
 	    &w);
 	for (i = 0; i < n; i++)
@@ -1010,13 +1119,13 @@ START_TEST(what_outlived_its_lock_is_queued_again)
 	    &w.err), &w);
 	ck_assert(is_due(&id, 30));
 	ck_assert(!is_due(&id, 30)); /* has been rung for */
-	must(store_job_take(w.s, &id, "one", 60, w.arena, &job, &w.err), &w);
+	must(take_job(w.s, &id, "one", &job), &w);
 	ck_assert(!is_due(&id, 0));
 	world_text(&w, "UPDATE jobs SET lock_until = now() - "
 	    "interval '1 second' WHERE kind = 'x' AND account_id = %s",
 	    world_account(&w));
 	ck_assert(is_due(&id, 0));
-	ck_assert_int_eq(-1, store_job_done(w.s, &id, "one", &w.err));
+	ck_assert_int_eq(-1, end_job(&id, "one", 1));
 	ck_assert_int_eq(w.err.kind, ERR_GONE);
 	/* The last attempt of all. */
 	world_text(&w, "UPDATE jobs SET state = 'running', owner = 'one', "
@@ -1178,6 +1287,8 @@ make_suite(void)
 	tcase_add_test(t, the_second_death_parks);
 	tcase_add_test(t, a_job_is_taken_once_and_done);
 	tcase_add_test(t, of_many_takers_one_gets_the_job);
+	tcase_add_test(t, only_the_attempt_that_runs_has_a_say);
+	tcase_add_test(t, bulk_jobs_take_turns);
 	tcase_add_test(t, a_failed_job_waits_or_dies);
 	tcase_add_test(t, what_outlived_its_lock_is_queued_again);
 	tcase_add_test(t, refresh_queues_a_job);
