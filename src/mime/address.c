@@ -20,7 +20,6 @@
 struct parser {
 	struct arena *arena;
 	const char *p, *end;
-	const char *charset;
 	char kind;
 	struct address_list *list;
 	struct buf phrase;  /* words outside of <...>, unquoted */
@@ -76,6 +75,24 @@ find_quote_end(struct parser *a, const char *p)
 	const char *end = a->is_quote_broken ? NULL : quote_end(p, a->end);
 
 	a->is_quote_broken |= end == NULL;
+	return end;
+}
+
+/*
+ * A quote that closes only behind the next addresses ("Bob, <b@y>, "Eve") was
+ * never closed: its end belongs to another name.
+ */
+static const char *
+find_name_end(struct parser *a, const char *p)
+{
+	const char *end = find_quote_end(a, p), *q = p;
+
+	while (end != NULL && (q = memchr(q, '>', (size_t)(end - q))) != NULL) {
+		for (q++; q < end && is_blank(*q); q++)
+			;
+		if (q < end && (*q == ',' || *q == ';'))
+			return NULL;
+	}
 	return end;
 }
 
@@ -151,7 +168,8 @@ read_angle(struct parser *a)
 static const char *
 trim(char *s, size_t len)
 {
-	while (len > 0 && (is_blank(s[len - 1]) || s[len - 1] == '\''))
+	while (len > 0 && (is_blank(s[len - 1]) || s[len - 1] == '\'' ||
+	    s[len - 1] == ','))
 		len--;
 	s[len] = '\0';
 	while (is_blank(*s) || *s == '\'')
@@ -163,8 +181,7 @@ trim(char *s, size_t len)
 static const char *
 clean_name(struct parser *a, const struct buf *raw)
 {
-	const char *text = encoded_text(a->arena, buf_str(raw), raw->len,
-	    a->charset);
+	const char *text = encoded_text(a->arena, buf_str(raw), raw->len);
 	size_t len = strlen(text);
 
 	if (len >= 2 && text[0] == '"' && text[len - 1] == '"') {
@@ -174,27 +191,27 @@ clean_name(struct parser *a, const struct buf *raw)
 	return trim(arena_strndup(a->arena, text, len), len);
 }
 
-/* Addresses: clean, without blanks and "mailto:". */
+/*
+ * Addresses: clean, without blanks and "mailto:".  As written: what an encoded
+ * word says is no address (RFC 2047 5), or anybody could write any sender.
+ */
 static const char *
 clean_addr(struct parser *a, const char *raw, size_t len)
 {
-	const char *text;
-	char *out;
-	size_t i, n = 0;
+	bool is_quoted = memchr(raw, '"', len) != NULL; /* blanks are meant */
+	const unsigned char *c;
+	char *text, *out;
 
 	if (len >= 7 && strncasecmp(raw, "mailto:", 7) == 0) {
 		raw += 7;
 		len -= 7;
 	}
-	text = encoded_text(a->arena, raw, len, a->charset);
-	out = arena_strdup(a->arena, text);
-	if (strchr(out, '"') != NULL)
-		return out; /* blanks may be meant */
-	for (i = 0; out[i] != '\0'; i++)
-		if (!is_blank(out[i]))
-			out[n++] = out[i];
-	out[n] = '\0';
-	return out;
+	text = out = text_clean(a->arena, raw, len, NULL);
+	for (c = (const unsigned char *)text; *c != '\0'; c++)
+		if (*c > 0x20 ? *c != 0x7F : *c == ' ' && is_quoted)
+			*out++ = (char)*c;
+	*out = '\0';
+	return text;
 }
 
 static void
@@ -203,6 +220,10 @@ append(struct parser *a, const char *name, const char *addr)
 	struct address_list *list = a->list;
 	struct address *items;
 
+	if (*addr == '@' || (*addr != '\0' && addr[strlen(addr) - 1] == '@')) {
+		name = *name != '\0' ? name : addr; /* half of one */
+		addr = "";
+	}
 	if (*name == '\0' && *addr == '\0')
 		return;
 	if (list->n >= list->max) {
@@ -221,43 +242,72 @@ append(struct parser *a, const char *name, const char *addr)
 		.name = name, .addr = addr };
 }
 
+/* The next '@' outside of quotes, or the end. */
+static const char *
+find_at(const char *p, const char *end)
+{
+	const char *next;
+
+	while (p < end && *p != '@')
+		p = *p == '"' && (next = quote_end(p, end)) != NULL ? next
+		    : p + 1;
+	return p;
+}
+
+/* Where the address round the '@' begins; blanks beside it are its own. */
+static const char *
+bare_start(const char *start, const char *at)
+{
+	const char *p = at;
+
+	while (p > start && is_blank(p[-1]))
+		p--;
+	if (p > start && p[-1] == '"') {
+		for (p--; p > start && p[-1] != '"'; p--)
+			;
+		p -= p > start;
+	}
+	while (p > start && !is_blank(p[-1]))
+		p--;
+	return p;
+}
+
+static const char *
+bare_end(const char *at, const char *end)
+{
+	while (++at < end && is_blank(*at))
+		;
+	while (at < end && !is_blank(*at))
+		at++;
+	return at;
+}
+
 /*
  * A piece without <...>: the word with '@' is the address, whatever stands
- * around it the name ("Ann ann@example.org").
+ * around it the name ("Ann ann@example.org").  Further such words are
+ * addresses that a comma is missing between.
  */
 static void
 finish_bare(struct parser *a)
 {
-	const char *s = buf_str(&a->bare), *end = s + a->bare.len, *at = s;
-	const char *from, *to, *next;
+	const char *p = buf_str(&a->bare), *end = p + a->bare.len;
+	const char *at = find_at(p, end), *from, *to, *text;
 	struct buf name = BUF_INIT;
 
-	/* The '@' outside of quotes. */
-	while (at < end && *at != '@')
-		at = *at == '"' && (next = quote_end(at, end)) != NULL
-		    ? next : at + 1;
-	if (at == end) {
+	if (at == end)
 		append(a, clean_name(a, &a->phrase), "");
-		return;
+	for (; at < end; p = to) {
+		from = bare_start(p, at);
+		to = bare_end(at, end);
+		at = find_at(to, end);
+		buf_reset(&name);
+		buf_add(&name, p, (size_t)(from - p));
+		if (at == end)
+			buf_add(&name, to, (size_t)(end - to));
+		text = clean_name(a, &name);
+		append(a, *text != '\0' ? text : clean_name(a, &a->comment),
+		    clean_addr(a, from, (size_t)(to - from)));
 	}
-	for (from = at; from > s && is_blank(from[-1]); from--)
-		;
-	if (from > s && from[-1] == '"') {
-		for (from--; from > s && from[-1] != '"'; from--)
-			;
-		from -= from > s;
-	}
-	while (from > s && !is_blank(from[-1]))
-		from--;
-	for (to = at + 1; to < end && is_blank(*to); to++)
-		;
-	while (to < end && !is_blank(*to))
-		to++;
-	buf_add(&name, s, (size_t)(from - s));
-	buf_add(&name, to, (size_t)(end - to));
-	append(a, name.len > 0 && *clean_name(a, &name) != '\0'
-	    ? clean_name(a, &name) : clean_name(a, &a->comment),
-	    clean_addr(a, from, (size_t)(to - from)));
 	buf_release(&name);
 }
 
@@ -330,7 +380,7 @@ is_group_colon(const struct parser *a)
 static void
 read_quoted(struct parser *a)
 {
-	const char *next = find_quote_end(a, a->p);
+	const char *next = find_name_end(a, a->p);
 
 	if (next == NULL) {
 		a->p++; /* never closed: as if it were not there */
@@ -339,6 +389,17 @@ read_quoted(struct parser *a)
 	add_unescaped(&a->phrase, a->p + 1, next - 1);
 	buf_add(&a->bare, a->p, (size_t)(next - a->p));
 	a->p = next;
+}
+
+/*
+ * A comment that never closes, behind an address: what looks like one inside
+ * of it is none.
+ */
+static void
+skip_to_comma(struct parser *a)
+{
+	while (a->p < a->end && *a->p != ',' && *a->p != ';')
+		a->p++;
 }
 
 static bool
@@ -358,8 +419,12 @@ step(struct parser *a)
 		read_quoted(a);
 		return;
 	case '(':
-		if ((next = find_comment_end(a, a->p)) == NULL)
-			break;
+		if ((next = find_comment_end(a, a->p)) == NULL) {
+			if (!a->has_at && !a->has_angle)
+				break;
+			skip_to_comma(a);
+			return;
+		}
 		add_comment(a, a->p, next);
 		a->p = next;
 		add_both(a, " ", 1);
@@ -407,9 +472,9 @@ parse(struct parser *a, const char *value, size_t len)
 
 void
 address_parse(struct arena *arena, const struct field *field, char kind,
-    const char *charset, struct address_list *list)
+    struct address_list *list)
 {
-	struct parser a = { .arena = arena, .charset = charset, .kind = kind,
+	struct parser a = { .arena = arena, .kind = kind,
 		.list = list };
 	const char *text;
 
@@ -418,7 +483,7 @@ address_parse(struct arena *arena, const struct field *field, char kind,
 	/* Encoded as a whole, addresses and all. */
 	if (memchr(field->value, '@', field->len) == NULL &&
 	    memmem(field->value, field->len, "=?", 2) != NULL) {
-		text = encoded_text(arena, field->value, field->len, charset);
+		text = encoded_text(arena, field->value, field->len);
 		if (strchr(text, '@') != NULL)
 			parse(&a, text, strlen(text));
 		else

@@ -15,8 +15,8 @@ struct address_list {
 	bool is_cut;
 };
 
-/* Adds the addresses of one header; raw 8-bit is UTF-8 or `charset`. */
+/* Adds the addresses of one header. */
 void address_parse(struct arena *arena, const struct field *field, char kind,
-    const char *charset, struct address_list *list);
+    struct address_list *list);
 
 #endif

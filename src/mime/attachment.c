@@ -52,12 +52,12 @@ attachment_clean_name(struct arena *arena, const char *name)
 
 const char *
 attachment_name(struct arena *arena, const struct field *type,
-    const struct field *disposition, const char *charset)
+    const struct field *disposition)
 {
 	const char *name;
 
-	name = parameter_text(arena, disposition, "filename", charset);
+	name = parameter_text(arena, disposition, "filename");
 	if (name == NULL || *name == '\0')
-		name = parameter_text(arena, type, "name", charset);
+		name = parameter_text(arena, type, "name");
 	return name == NULL ? NULL : attachment_clean_name(arena, name);
 }

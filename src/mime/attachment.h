@@ -9,7 +9,7 @@
 
 /* The name a part gives itself, fit to be shown; NULL: none. */
 const char *attachment_name(struct arena *arena, const struct field *type,
-    const struct field *disposition, const char *charset);
+    const struct field *disposition);
 
 /* Last piece of a path, without characters that lie about it. */
 const char *attachment_clean_name(struct arena *arena, const char *name);

@@ -110,20 +110,21 @@ leaf_bytes(struct reader *r, const struct leaf *leaf, size_t max,
 static const char *
 leaf_text(struct reader *r, const struct leaf *leaf, size_t max, size_t *len_r)
 {
-	const struct field *type = &leaf->headers.fields[HEADER_CONTENT_TYPE];
-	const char *label = NULL, *ignored, *bytes, *meta;
-	size_t label_len = 0, len, meta_len;
+	enum charset charset = leaf->is_raw ? CHARSET_GUESSED
+	    : param_charset(r->arena,
+	    &leaf->headers.fields[HEADER_CONTENT_TYPE]);
+	const char *bytes, *meta;
+	size_t len, meta_len;
 
-	if (!leaf->is_raw)
-		label = parameter_bytes(r->arena, type, "charset", &label_len,
-		    &ignored);
 	bytes = leaf_bytes(r, leaf, max, &len);
-	if (leaf->role == ROLE_HTML && !charset_is_known(label, label_len) &&
+	if (leaf->role == ROLE_HTML && charset == CHARSET_GUESSED &&
 	    !text_is_utf8(bytes, len) &&
 	    (meta = charset_in_html(bytes, len, &meta_len)) != NULL)
-		return charset_decode(r->arena, meta, meta_len, bytes, len,
-		    len_r);
-	return charset_decode(r->arena, label, label_len, bytes, len, len_r);
+		charset = charset_find(meta, meta_len);
+	if (r->tree->charset == CHARSET_GUESSED)
+		r->tree->charset = charset != CHARSET_GUESSED ? charset
+		    : charset_of_raw(bytes, len, charset);
+	return charset_convert(r->arena, charset, bytes, len, len_r);
 }
 
 /* --- text ---------------------------------------------------------------- */
@@ -357,7 +358,7 @@ read_report(struct reader *r)
 			continue;
 		headers_scan(r->arena, r->src, leaf->start, leaf->end, 0,
 		    r->limits->header_bytes, &returned);
-		id = ids_first(r->arena, &returned.fields[HEADER_MESSAGE_ID]);
+		id = ids_own(r->arena, &returned.fields[HEADER_MESSAGE_ID]);
 		if (id == NULL)
 			continue;
 		c->references = ARENA_ARRAY(r->arena, const char *, 1);
@@ -408,7 +409,7 @@ make_snippet(struct arena *arena, const char *text, size_t len)
 const char *
 body_read(struct arena *arena, struct source *src,
     const struct headers *headers, const struct mime_limits *limits,
-    struct content *content)
+    struct content *content, enum charset *charset_r)
 {
 	struct tree tree;
 	struct reader r = { .arena = arena, .src = src, .limits = limits,
@@ -427,6 +428,7 @@ body_read(struct arena *arena, struct source *src,
 	    content->text_len);
 	content->snippet = make_snippet(arena, content->text,
 	    content->text_len);
+	*charset_r = tree.charset;
 	buf_release(&r.text);
 	free(r.scratch);
 	return reason;

@@ -35,7 +35,7 @@ struct decoder {
 	struct buf pending; /* bytes of neighbours of one charset */
 	const char *label;
 	size_t label_len;
-	const char *charset; /* of raw bytes */
+	enum charset charset; /* of raw bytes */
 	const char *last;    /* "?=" of the value; NULL: none */
 };
 
@@ -82,16 +82,16 @@ add_q(struct buf *out, const char *p, size_t len)
 	}
 }
 
-/* As charset_decode(), then without control characters. */
+/* As charset_convert(), then without control characters. */
 static void
-add_clean(struct decoder *d, const char *label, size_t label_len,
-    const char *bytes, size_t len)
+add_clean(struct decoder *d, enum charset charset, const char *bytes,
+    size_t len)
 {
 	const char *text;
 	size_t i, n;
 	unsigned char c;
 
-	text = charset_decode(d->arena, label, label_len, bytes, len, &n);
+	text = charset_convert(d->arena, charset, bytes, len, &n);
 	for (i = 0; i < n; i++) {
 		c = (unsigned char)text[i];
 		if (c == '\t' || c == '\n' || c == '\r')
@@ -107,8 +107,8 @@ static void
 flush(struct decoder *d)
 {
 	if (d->pending.len > 0)
-		add_clean(d, d->label, d->label_len, d->pending.data,
-		    d->pending.len);
+		add_clean(d, charset_find(d->label, d->label_len),
+		    d->pending.data, d->pending.len);
 	buf_reset(&d->pending);
 	d->label = NULL;
 }
@@ -152,15 +152,13 @@ decode(struct decoder *d, const char *p, const char *end)
 		/* Blanks between two words are no text. */
 		if (d->label == NULL || !is_blank_only(raw, p)) {
 			flush(d);
-			add_clean(d, d->charset, d->charset == NULL ? 0 :
-			    strlen(d->charset), raw, (size_t)(p - raw));
+			add_clean(d, d->charset, raw, (size_t)(p - raw));
 		}
 		add_word(d, &w);
 		raw = p = w.end;
 	}
 	flush(d);
-	add_clean(d, d->charset, d->charset == NULL ? 0 : strlen(d->charset),
-	    raw, (size_t)(end - raw));
+	add_clean(d, d->charset, raw, (size_t)(end - raw));
 }
 
 static const char *
@@ -187,19 +185,16 @@ is_plain(const char *value, size_t len)
 }
 
 const char *
-encoded_text(struct arena *arena, const char *value, size_t len,
-    const char *charset)
+encoded_text(struct arena *arena, const char *value, size_t len)
 {
 	struct decoder d = { .arena = arena, .out = BUF_INIT,
-		.pending = BUF_INIT, .charset = charset };
+		.pending = BUF_INIT };
 	char *text, *start;
 	size_t n;
 
 	if (is_plain(value, len))
 		return arena_strndup(arena, value, len);
-	/* A raw value is UTF-8 or it is not: judged as a whole. */
-	if (text_is_utf8(value, len))
-		d.charset = "utf-8";
+	d.charset = charset_of_raw(value, len, CHARSET_GUESSED);
 	d.last = find_last_end(value, len);
 	decode(&d, value, value + len);
 	for (n = d.out.len; n > 0 && d.out.data[n - 1] == ' '; n--)

@@ -8,10 +8,9 @@
 
 /*
  * One line of clean UTF-8 out of an unfolded value: encoded words decoded
- * wherever they stand, raw 8-bit as UTF-8 or else in `charset` (may be NULL),
- * control characters dropped, tabs to blanks.
+ * wherever they stand, raw 8-bit as it looks where it is no UTF-8, control
+ * characters dropped, tabs to blanks.
  */
-const char *encoded_text(struct arena *arena, const char *value, size_t len,
-    const char *charset);
+const char *encoded_text(struct arena *arena, const char *value, size_t len);
 
 #endif

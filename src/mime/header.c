@@ -12,7 +12,10 @@
 #include "mime/header.h"
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "base/xmem.h"
+#include "mime/charset.h"
+#include "mime/detect.h"
 
 /* With the blanks before the colon; it fits the smallest chunk. */
 #define NAME_MAX_BYTES ((size_t)1024)
@@ -199,13 +202,63 @@ read_line(struct reader *r, const struct line *line, bool is_first)
 	}
 	n = name_length(line, &at);
 	end_field(r); /* what is left of a slip belongs to no field */
+	/* A first line that continues nothing is a slip, too. */
 	if (n == 0)
-		return !is_first && is_header_next(r, line);
+		return (!is_first || is_blank(line->p[0])) &&
+		    is_header_next(r, line);
 	r->id = header_id((const char *)line->p, n);
 	if (r->id != HEADER_COUNT && r->h->fields[r->id].value != NULL)
 		r->id = HEADER_COUNT; /* the first one counts */
 	add_value(r, line->p + at, line->len - at);
 	return true;
+}
+
+/* Ids are compared, not read: their bytes stay. */
+static bool
+is_for_people(enum header_id id)
+{
+	return id <= HEADER_DATE || id == HEADER_CONTENT_TYPE ||
+	    id == HEADER_DISPOSITION || id == HEADER_LOCATION;
+}
+
+static bool
+is_foreign(const struct field *f)
+{
+	return f->value != NULL && (!text_is_utf8(f->value, f->len) ||
+	    detect_escapes(f->value, f->len) != CHARSET_GUESSED);
+}
+
+void
+headers_to_utf8(struct arena *arena, struct headers *h, enum charset hint)
+{
+	bool is_wanted[HEADER_COUNT];
+	struct buf sample = BUF_INIT;
+	enum charset charset;
+	struct field *f;
+	const char *text;
+	size_t len;
+	int i;
+
+	for (i = 0; i < HEADER_COUNT; i++) {
+		f = &h->fields[i];
+		is_wanted[i] = is_for_people((enum header_id)i) &&
+		    is_foreign(f);
+		if (is_wanted[i])
+			buf_add(&sample, f->value, f->len);
+	}
+	if (sample.len > 0) {
+		charset = charset_of_raw(sample.data, sample.len, hint);
+		for (i = 0; i < HEADER_COUNT; i++) {
+			if (!is_wanted[i])
+				continue;
+			f = &h->fields[i];
+			text = charset_convert(arena, charset, f->value,
+			    f->len, &len);
+			f->value = arena_strndup(arena, text, len);
+			f->len = len;
+		}
+	}
+	buf_release(&sample);
 }
 
 void

@@ -5,6 +5,7 @@
 #define MIME_HEADER_H
 
 #include "base/arena.h"
+#include "mime/codec.h"
 #include "mime/source.h"
 
 /* symbol, name in lower case */
@@ -45,6 +46,13 @@ struct headers {
 	uint64_t body;			   /* offset behind the header */
 	bool is_cut;			   /* values longer than asked for */
 };
+
+/*
+ * What is not UTF-8 in values that people read becomes it: `hint` is the
+ * charset of the text.  All of them are looked at together.
+ */
+void headers_to_utf8(struct arena *arena, struct headers *h,
+    enum charset hint);
 
 /* HEADER_COUNT when the name is none of ours. */
 enum header_id header_id(const char *name, size_t len);

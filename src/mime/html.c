@@ -11,8 +11,8 @@
 #include "mime/html.h"
 
 #include "base/text.h"
-#include "mime/charset.h"
 #include "mime/decode.h"
+#include "mime/entity.h"
 
 #include <ctype.h>
 
@@ -50,52 +50,6 @@ static const struct tag {
 	{ "form", GAP_LINE, false }, { "body", GAP_LINE, false },
 	{ "option", GAP_LINE, false }, { "address", GAP_LINE, false },
 	{ "template", GAP_NONE, true }, { "svg", GAP_NONE, true },
-};
-
-static const struct entity {
-	const char *name;
-	unsigned code;
-} entities[] = {
-	{ "nbsp", ' ' }, { "amp", '&' }, { "lt", '<' }, { "gt", '>' },
-	{ "quot", '"' }, { "apos", '\'' }, { "zwnj", 0x200C },
-	{ "zwj", 0x200D }, { "shy", 0xAD }, { "ensp", ' ' }, { "emsp", ' ' },
-	{ "thinsp", ' ' }, { "copy", 0xA9 }, { "reg", 0xAE },
-	{ "trade", 0x2122 }, { "euro", 0x20AC }, { "pound", 0xA3 },
-	{ "yen", 0xA5 }, { "cent", 0xA2 }, { "sect", 0xA7 },
-	{ "deg", 0xB0 }, { "plusmn", 0xB1 }, { "micro", 0xB5 },
-	{ "para", 0xB6 }, { "middot", 0xB7 }, { "laquo", 0xAB },
-	{ "raquo", 0xBB }, { "frac12", 0xBD }, { "frac14", 0xBC },
-	{ "times", 0xD7 }, { "ndash", 0x2013 }, { "mdash", 0x2014 },
-	{ "lsquo", 0x2018 }, { "rsquo", 0x2019 }, { "sbquo", 0x201A },
-	{ "ldquo", 0x201C }, { "rdquo", 0x201D }, { "bdquo", 0x201E },
-	{ "lsaquo", 0x2039 }, { "rsaquo", 0x203A }, { "hellip", 0x2026 },
-	{ "bull", 0x2022 }, { "larr", 0x2190 }, { "rarr", 0x2192 },
-	{ "iexcl", 0xA1 }, { "iquest", 0xBF }, { "ordf", 0xAA },
-	{ "ordm", 0xBA }, { "not", 0xAC }, { "szlig", 0xDF },
-	{ "Agrave", 0xC0 }, { "Aacute", 0xC1 }, { "Acirc", 0xC2 },
-	{ "Atilde", 0xC3 }, { "Auml", 0xC4 }, { "Aring", 0xC5 },
-	{ "AElig", 0xC6 }, { "Ccedil", 0xC7 }, { "Egrave", 0xC8 },
-	{ "Eacute", 0xC9 }, { "Ecirc", 0xCA }, { "Euml", 0xCB },
-	{ "Igrave", 0xCC }, { "Iacute", 0xCD }, { "Icirc", 0xCE },
-	{ "Iuml", 0xCF }, { "ETH", 0xD0 }, { "Ntilde", 0xD1 },
-	{ "Ograve", 0xD2 }, { "Oacute", 0xD3 }, { "Ocirc", 0xD4 },
-	{ "Otilde", 0xD5 }, { "Ouml", 0xD6 }, { "Oslash", 0xD8 },
-	{ "Ugrave", 0xD9 }, { "Uacute", 0xDA }, { "Ucirc", 0xDB },
-	{ "Uuml", 0xDC }, { "Yacute", 0xDD }, { "THORN", 0xDE },
-	{ "agrave", 0xE0 }, { "aacute", 0xE1 }, { "acirc", 0xE2 },
-	{ "atilde", 0xE3 }, { "auml", 0xE4 }, { "aring", 0xE5 },
-	{ "aelig", 0xE6 }, { "ccedil", 0xE7 }, { "egrave", 0xE8 },
-	{ "eacute", 0xE9 }, { "ecirc", 0xEA }, { "euml", 0xEB },
-	{ "igrave", 0xEC }, { "iacute", 0xED }, { "icirc", 0xEE },
-	{ "iuml", 0xEF }, { "eth", 0xF0 }, { "ntilde", 0xF1 },
-	{ "ograve", 0xF2 }, { "oacute", 0xF3 }, { "ocirc", 0xF4 },
-	{ "otilde", 0xF5 }, { "ouml", 0xF6 }, { "oslash", 0xF8 },
-	{ "ugrave", 0xF9 }, { "uacute", 0xFA }, { "ucirc", 0xFB },
-	{ "uuml", 0xFC }, { "yacute", 0xFD }, { "thorn", 0xFE },
-	{ "yuml", 0xFF }, { "OElig", 0x152 }, { "oelig", 0x153 },
-	{ "Scaron", 0x160 }, { "scaron", 0x161 }, { "alpha", 0x3B1 },
-	{ "beta", 0x3B2 }, { "gamma", 0x3B3 }, { "delta", 0x3B4 },
-	{ "mu", 0x3BC }, { "pi", 0x3C0 }, { "Omega", 0x3A9 },
 };
 
 static void
@@ -254,58 +208,19 @@ read_tag(struct scanner *s)
 
 /* --- text ---------------------------------------------------------------- */
 
-/* The character at "&...", and behind it; 0: it is just an ampersand. */
-static unsigned
-read_entity(const char *p, const char *end, const char **next)
-{
-	unsigned long code = 0;
-	const char *q = p + 1;
-	size_t i, len;
-	int base = 10;
-
-	if (q < end && *q == '#') {
-		q++;
-		if (q < end && (*q == 'x' || *q == 'X')) {
-			base = 16;
-			q++;
-		}
-		for (i = 0; q < end && i < 8 &&
-		    (base == 16 ? isxdigit((unsigned char)*q)
-				: isdigit((unsigned char)*q)); q++, i++)
-			code = code * (unsigned)base + (unsigned long)
-			    (isdigit((unsigned char)*q) ? *q - '0' :
-			    (*q | 0x20) - 'a' + 10);
-		*next = q < end && *q == ';' ? q + 1 : q;
-		code = charset_1252((unsigned)code);
-		if (code == 0 || code > 0x10FFFF ||
-		    (code >= 0xD800 && code < 0xE000))
-			code = i == 0 ? 0 : 0xFFFD;
-		return (unsigned)code;
-	}
-	for (len = 0; q + len < end && len < 10 &&
-	    isalnum((unsigned char)q[len]); len++)
-		;
-	for (i = 0; len > 0 && i < sizeof(entities) / sizeof(entities[0]); i++)
-		if (entities[i].name[0] == q[0] &&
-		    strncmp(entities[i].name, q, len) == 0 &&
-		    entities[i].name[len] == '\0') {
-			*next = q + len < end && q[len] == ';' ? q + len + 1
-							       : q + len;
-			return entities[i].code;
-		}
-	return 0;
-}
-
 static void
 read_other(struct scanner *s)
 {
-	const char *next = s->p + 1;
-	unsigned code, n;
+	uint32_t codes[2] = { '&', 0 }, code;
+	const char *next;
+	unsigned n;
 
 	if (*s->p == '&') {
-		code = read_entity(s->p, s->end, &next);
-		put_code(s, code == 0 ? '&' : code);
-		s->p = code == 0 ? s->p + 1 : next;
+		next = entity_read(s->p, s->end, codes);
+		put_code(s, codes[0]);
+		if (codes[1] != 0)
+			put_code(s, codes[1]);
+		s->p = next == NULL ? s->p + 1 : next;
 		return;
 	}
 	if ((unsigned char)*s->p >= 0x80) {

@@ -7,11 +7,15 @@
 #include "base/arena.h"
 #include "mime/header.h"
 
-/* The first id without < >, verbatim and clean UTF-8; NULL: none. */
-const char *ids_first(struct arena *arena, const struct field *field);
+/* The message's own id without < >, verbatim and clean UTF-8; NULL: none. */
+const char *ids_own(struct arena *arena, const struct field *field);
+
+/* The one it answers; `own` (may be NULL) is none of those. */
+const char *ids_parent(struct arena *arena, const struct field *field,
+    const char *own);
 
 /* All of them in order; of very many the first and the last ones. */
 const char **ids_all(struct arena *arena, const struct field *field,
-    size_t *n_r);
+    const char *own, size_t *n_r);
 
 #endif

@@ -3,9 +3,9 @@
  *
  * Runs in: children that parse.  Blocks only on the file.
  *
- * Read in two steps that do not depend on each other: the header (header.c and
- * the readers of its fields), then the body.  Whatever is wrong with one, what
- * the other says is kept.
+ * Read in two steps: the body, whose text says in which charset raw bytes of
+ * the header are, and the header (header.c and the readers of its fields).
+ * Whatever is wrong with one, what the other says is kept.
  */
 #include "config.h"
 
@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "mime/address.h"
 #include "mime/body.h"
-#include "mime/charset.h"
 #include "mime/date.h"
 #include "mime/encoded.h"
 #include "mime/header.h"
@@ -38,7 +37,6 @@ void
 mime_init(void)
 {
 	tree_init();
-	charset_init();
 }
 
 static void
@@ -58,7 +56,7 @@ or_null(const char *s)
 
 static void
 read_addresses(struct arena *arena, const struct headers *h,
-    const char *charset, const struct mime_limits *limits, struct content *c)
+    const struct mime_limits *limits, struct content *c)
 {
 	static const struct {
 		enum header_id id;
@@ -69,7 +67,7 @@ read_addresses(struct arena *arena, const struct headers *h,
 	struct address_list list = { .max = limits->addresses };
 	size_t i;
 
-	address_parse(arena, &h->fields[HEADER_FROM], 0, charset, &from);
+	address_parse(arena, &h->fields[HEADER_FROM], 0, &from);
 	c->senders = from.items;
 	c->n_senders = from.n;
 	if (from.n > 0) {
@@ -78,11 +76,24 @@ read_addresses(struct arena *arena, const struct headers *h,
 	}
 	for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
 		address_parse(arena, &h->fields[headers[i].id],
-		    headers[i].kind, charset, &list);
+		    headers[i].kind, &list);
 	c->recipients = list.items;
 	c->n_recipients = list.n;
 	if (from.is_cut || list.is_cut)
 		set_partial(c, "too many addresses; the first ones are kept");
+}
+
+static bool
+read_date(struct arena *arena, const struct field *f, int64_t *secs_r)
+{
+	const char *text;
+
+	if (f->value == NULL)
+		return false;
+	if (memmem(f->value, f->len, "=?", 2) == NULL)
+		return date_parse(f->value, f->len, secs_r);
+	text = encoded_text(arena, f->value, f->len);
+	return date_parse(text, strlen(text), secs_r);
 }
 
 /* Behind its last ';' a Received header has the time. */
@@ -103,43 +114,49 @@ read_header(struct arena *arena, const struct headers *h,
     const struct mime_limits *limits, struct content *c)
 {
 	const struct field *f = h->fields, *subject = &f[HEADER_SUBJECT];
-	const char *charset, *ignored;
-	size_t len;
 
-	charset = parameter_bytes(arena, &f[HEADER_CONTENT_TYPE], "charset",
-	    &len, &ignored);
 	c->base_subject = "";
 	if (subject->value != NULL) {
-		c->subject = encoded_text(arena, subject->value, subject->len,
-		    charset);
+		c->subject = encoded_text(arena, subject->value, subject->len);
 		c->base_subject = subject_base(arena, c->subject,
 		    &c->is_reply);
 	}
-	read_addresses(arena, h, charset, limits, c);
-	if (f[HEADER_DATE].value != NULL)
-		c->has_sent_at = date_parse(f[HEADER_DATE].value,
-		    f[HEADER_DATE].len, &c->sent_at_secs);
+	read_addresses(arena, h, limits, c);
+	c->has_sent_at = read_date(arena, &f[HEADER_DATE], &c->sent_at_secs);
 	c->received_secs = received_secs(&f[HEADER_RECEIVED]);
-	c->message_id = ids_first(arena, &f[HEADER_MESSAGE_ID]);
-	c->in_reply_to = ids_first(arena, &f[HEADER_IN_REPLY_TO]);
-	c->references = ids_all(arena, &f[HEADER_REFERENCES],
-	    &c->n_references);
 	if (h->is_cut)
 		set_partial(c, "a header is too long; its beginning is kept");
+}
+
+static void
+read_ids(struct arena *arena, const struct headers *h, struct content *c)
+{
+	const struct field *f = h->fields;
+
+	c->message_id = ids_own(arena, &f[HEADER_MESSAGE_ID]);
+	c->in_reply_to = ids_parent(arena, &f[HEADER_IN_REPLY_TO],
+	    c->message_id);
+	c->references = ids_all(arena, &f[HEADER_REFERENCES], c->message_id,
+	    &c->n_references);
 }
 
 static void
 parse(struct arena *arena, struct source *src,
     const struct mime_limits *limits, struct content *c)
 {
+	enum charset charset;
+	const char *reason;
 	struct headers h;
 
 	*c = (struct content){ .state = PARSE_OK, .state_reason = "",
 		.base_subject = "", .text = "", .snippet = "" };
 	headers_scan(arena, src, 0, src->size, limits->address_bytes,
 	    limits->header_bytes, &h);
+	read_ids(arena, &h, c);
+	reason = body_read(arena, src, &h, limits, c, &charset);
+	headers_to_utf8(arena, &h, charset);
 	read_header(arena, &h, limits, c);
-	set_partial(c, body_read(arena, src, &h, limits, c));
+	set_partial(c, reason);
 	if (src->has_failed)
 		set_partial(c, "the message could not be read to its end");
 }

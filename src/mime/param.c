@@ -5,7 +5,8 @@
  *
  * gmime's reading loses names in the cases of L184.  Here a missing ';' and
  * blanks in an unquoted value are forgiven, RFC 2231 pieces are put in the
- * order of their numbers and converted once, and name* wins over name.
+ * order of their numbers and converted once, and name* wins over name.  What
+ * is not asked for is skipped without a copy.
  */
 #include "mime/param.h"
 
@@ -23,6 +24,7 @@ struct piece {
 	size_t len;
 	int number;	   /* -1: the whole */
 	bool is_encoded;   /* percent signs and charset */
+	size_t place;	   /* in the header */
 };
 
 static bool
@@ -95,34 +97,56 @@ skip_to_param(const char *p, const char *end)
 	return p;
 }
 
-/* The value at p; its end is returned. */
+/* What is inside of the quotes at p; behind them is returned. */
+static const char *
+read_quoted(struct arena *arena, const char *p, const char *end,
+    struct piece *piece)
+{
+	const char *start = p + 1, *close = start;
+	char *out;
+	size_t n = 0;
+
+	while (close < end && *close != '"')
+		close += *close == '\\' && close + 1 < end ? 2 : 1;
+	if (close > end)
+		close = end;
+	if (piece != NULL) {
+		out = arena_alloc(arena, (size_t)(close - start) + 1);
+		for (p = start; p < close; p++) {
+			if (*p == '\\' && p + 1 < close &&
+			    (p[1] == '"' || p[1] == '\\'))
+				p++;
+			out[n++] = *p;
+		}
+		piece->value = out;
+		piece->len = n;
+	}
+	return close < end ? close + 1 : end;
+}
+
+/*
+ * The value at p; its end is returned.  Without a piece it is only skipped:
+ * of thousands of parameters nothing is kept but those that are asked for.
+ */
 static const char *
 read_value(struct arena *arena, const char *p, const char *end,
     struct piece *piece)
 {
-	char *out;
-	size_t n = 0;
+	const char *start;
 
 	while (p < end && is_blank(*p))
 		p++;
-	if (p == end || *p != '"') {
-		piece->value = p;
-		p = skip_to_param(p, end);
-		piece->len = (size_t)(p - piece->value);
-		while (piece->len > 0 && is_blank(piece->value[piece->len - 1]))
-			piece->len--;
+	if (p < end && *p == '"')
+		return read_quoted(arena, p, end, piece);
+	start = p;
+	p = skip_to_param(p, end);
+	if (piece == NULL)
 		return p;
-	}
-	out = arena_alloc(arena, (size_t)(end - p));
-	for (p++; p < end && *p != '"'; p++) {
-		if (*p == '\\' && p + 1 < end &&
-		    (p[1] == '"' || p[1] == '\\'))
-			p++;
-		out[n++] = *p;
-	}
-	piece->value = out;
-	piece->len = n;
-	return p < end ? p + 1 : p;
+	piece->value = start;
+	piece->len = (size_t)(p - start);
+	while (piece->len > 0 && is_blank(start[piece->len - 1]))
+		piece->len--;
+	return p;
 }
 
 /* What stands behind the wanted name: "", "*", "*N", "*N*". */
@@ -154,7 +178,7 @@ find_pieces(struct arena *arena, const struct field *field, const char *name,
 {
 	const char *p = field->value, *end = p + field->len, *start;
 	size_t n = 0, name_len = strlen(name);
-	struct piece piece, ignored;
+	struct piece piece;
 	bool is_wanted;
 
 	p = skip_to_param(p, end); /* behind the word itself */
@@ -172,10 +196,11 @@ find_pieces(struct arena *arena, const struct field *field, const char *name,
 			p = skip_to_param(p, end); /* no parameter */
 			continue;
 		}
-		p = read_value(arena, p + 1, end, is_wanted ? &piece :
-		    &ignored);
-		if (is_wanted)
+		p = read_value(arena, p + 1, end, is_wanted ? &piece : NULL);
+		if (is_wanted) {
+			piece.place = n;
 			pieces[n++] = piece;
+		}
 	}
 	return n;
 }
@@ -197,77 +222,131 @@ add_piece(char *out, const struct piece *piece)
 	return n;
 }
 
-/* Takes charset'language' off the first piece. */
+/* A language tag, or none at all. */
+static bool
+is_language(const char *p, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (!isalnum((unsigned char)p[i]) && p[i] != '-' && p[i] != '_')
+			return false;
+	return len <= 16;
+}
+
+/*
+ * Takes charset'language' off the first piece.  NULL: it has none, as in
+ * "Ann's and Bob's.pdf".
+ */
 static const char *
 take_charset(struct arena *arena, struct piece *piece)
 {
-	const char *end = piece->value + piece->len, *q, *r;
-	const char *charset;
+	const char *start = piece->value, *end = start + piece->len, *q, *r;
 
-	q = memchr(piece->value, '\'', piece->len);
+	q = memchr(start, '\'', piece->len);
 	if (q == NULL || (r = memchr(q + 1, '\'', (size_t)(end - q - 1))) ==
-	    NULL)
+	    NULL || !is_language(q + 1, (size_t)(r - q - 1)) ||
+	    memchr(start, ' ', (size_t)(q - start)) != NULL)
 		return NULL;
-	charset = arena_strndup(arena, piece->value,
-	    (size_t)(q - piece->value));
 	piece->len = (size_t)(end - r - 1);
 	piece->value = r + 1;
-	return charset;
+	return arena_strndup(arena, start, (size_t)(q - start));
 }
 
-/* The piece with that number; the whole is -1.  An encoded one wins. */
-static struct piece *
-find_piece(struct piece *pieces, size_t n, int number)
+static bool
+has_known_charset(const struct piece *piece)
 {
-	struct piece *found = NULL;
-	size_t i;
+	const char *q = memchr(piece->value, '\'', piece->len);
 
-	for (i = 0; i < n; i++)
-		if (pieces[i].number == number && (found == NULL ||
-		    (pieces[i].is_encoded && !found->is_encoded)))
-			found = &pieces[i];
-	return found;
+	return q != NULL && charset_is_known(piece->value,
+	    (size_t)(q - piece->value));
+}
+
+/* Quotes behind the charset, where none belong: utf-8''"a.pdf" */
+static void
+strip_quotes(struct piece *piece)
+{
+	if (piece->len >= 2 && piece->value[0] == '"' &&
+	    piece->value[piece->len - 1] == '"') {
+		piece->value++;
+		piece->len -= 2;
+	}
+}
+
+/* The whole is -1, and before the numbers; what is encoded before plain. */
+static int
+compare_pieces(const void *a, const void *b)
+{
+	const struct piece *one = a, *other = b;
+
+	if (one->number != other->number)
+		return one->number < other->number ? -1 : 1;
+	if (one->is_encoded != other->is_encoded)
+		return one->is_encoded ? -1 : 1;
+	return one->place < other->place ? -1 : 1;
+}
+
+/*
+ * The whole if there is no better: what is encoded wins, then what comes in
+ * pieces.  These may begin at 1, and miss some.
+ */
+static size_t
+choose_pieces(struct piece *pieces, size_t n, struct piece **first)
+{
+	size_t i, last, n_whole = 0;
+
+	qsort(pieces, n, sizeof(*pieces), compare_pieces);
+	while (n_whole < n && pieces[n_whole].number < 0)
+		n_whole++;
+	*first = pieces;
+	if (n_whole == n || (n_whole > 0 && pieces[0].is_encoded))
+		return 1;
+	*first = pieces + n_whole;
+	for (last = n_whole, i = n_whole + 1; i < n; i++)
+		if (pieces[i].number != pieces[last].number)
+			pieces[++last] = pieces[i];
+	return last + 1 - n_whole;
 }
 
 const char *
 parameter_bytes(struct arena *arena, const struct field *field,
     const char *name, size_t *len_r, const char **charset_r)
 {
-	struct piece pieces[PIECES_MAX], *piece, *whole;
+	struct piece pieces[PIECES_MAX], *first;
+	const char *said = NULL;
 	size_t n, i, len = 0;
 	char *out;
-	int number;
 
 	*charset_r = NULL;
 	if (field->value == NULL ||
 	    (n = find_pieces(arena, field, name, pieces)) == 0)
 		return NULL;
-	for (i = 0; i < n; i++)
-		len += pieces[i].len;
+	n = choose_pieces(pieces, n, &first);
+	/* filename="utf-8''%C3%84.pdf": the star was forgotten. */
+	first->is_encoded |= has_known_charset(first) &&
+	    memchr(first->value, '%', first->len) != NULL;
+	for (i = 0; i < n; i++) {
+		/* Some begin each piece with it. */
+		if (first[i].is_encoded &&
+		    (i == 0 || has_known_charset(&first[i])))
+			said = take_charset(arena, &first[i]);
+		if (said != NULL && *charset_r == NULL)
+			*charset_r = said;
+		if (first[i].is_encoded)
+			strip_quotes(&first[i]);
+		len += first[i].len;
+	}
 	out = arena_alloc(arena, len + 1);
 	len = 0;
-	whole = find_piece(pieces, n, -1);
-	piece = find_piece(pieces, n, 0);
-	if (whole != NULL && (whole->is_encoded || piece == NULL)) {
-		if (whole->is_encoded)
-			*charset_r = take_charset(arena, whole);
-		len = add_piece(out, whole);
-	} else {
-		for (number = 0; (piece = find_piece(pieces, n, number)) !=
-		    NULL; number++) {
-			if (number == 0 && piece->is_encoded)
-				*charset_r = take_charset(arena, piece);
-			len += add_piece(out + len, piece);
-		}
-	}
+	for (i = 0; i < n; i++)
+		len += add_piece(out + len, &first[i]);
 	out[len] = '\0';
 	*len_r = len;
 	return out;
 }
 
 const char *
-parameter_text(struct arena *arena, const struct field *field, const char *name,
-    const char *charset)
+parameter_text(struct arena *arena, const struct field *field, const char *name)
 {
 	const char *said, *bytes, *text;
 	size_t len;
@@ -280,5 +359,15 @@ parameter_text(struct arena *arena, const struct field *field, const char *name,
 		    &len);
 		return arena_strndup(arena, text, len);
 	}
-	return encoded_text(arena, bytes, len, charset);
+	return encoded_text(arena, bytes, len);
+}
+
+enum charset
+param_charset(struct arena *arena, const struct field *field)
+{
+	const char *label, *ignored;
+	size_t len;
+
+	label = parameter_bytes(arena, field, "charset", &len, &ignored);
+	return label == NULL ? CHARSET_GUESSED : charset_find(label, len);
 }

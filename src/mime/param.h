@@ -5,6 +5,7 @@
 #define MIME_PARAM_H
 
 #include "base/arena.h"
+#include "mime/codec.h"
 #include "mime/header.h"
 
 #include <stdbool.h>
@@ -23,8 +24,11 @@ const char *param_word(struct arena *arena, const struct field *field);
 const char *parameter_bytes(struct arena *arena, const struct field *field,
     const char *name, size_t *len_r, const char **charset_r);
 
-/* The same as clean UTF-8; raw 8-bit is UTF-8 or `charset`. */
+/* The same as clean UTF-8. */
 const char *parameter_text(struct arena *arena, const struct field *field,
-    const char *name, const char *charset);
+    const char *name);
+
+/* What the parameter "charset" means. */
+enum charset param_charset(struct arena *arena, const struct field *field);
 
 #endif

@@ -5,41 +5,51 @@
  */
 #include "mime/subject.h"
 
-static const struct prefix {
-	const char *text; /* lower case where that is ASCII */
-	bool is_reply;
-} prefixes[] = {
-	{ "re", true }, { "aw", true }, { "antw", true }, { "antwort", true },
-	{ "sv", true }, { "vs", true }, { "ref", true }, { "rif", true },
-	{ "res", true }, { "rv", true }, { "r", true }, { "odp", true },
-	{ "ynt", true }, { "atb", true }, { "bls", true }, { "vá", true },
-	{ "回复", true }, { "回覆", true }, { "答复", true }, { "答覆", true },
-	{ "返信", true }, { "회신", true }, { "답장", true }, { "ответ", true },
-	{ "Ответ", true }, { "απ", true }, { "ΑΠ", true }, { "ΣΧΕΤ", true },
-	{ "تر", true }, { "رد", true }, { "תשובה", true }, { "השב", true },
-	{ "fw", false }, { "fwd", false }, { "wg", false }, { "tr", false },
-	{ "i", false }, { "enc", false }, { "pd", false }, { "vl", false },
-	{ "ilt", false }, { "doorst", false }, { "rvf", false },
-	{ "转发", false }, { "轉寄", false }, { "轉發", false },
-	{ "転送", false }, { "전달", false }, { "Пересл", false },
-	{ "ΠΡΘ", false }, { "העברה", false }, { "إعادة توجيه", false },
-};
+#include "base/text.h"
 
+#include <glib.h>
+#include <stdbool.h>
+
+#include "mime/subject_prefixes.h"
+
+/* Blanks of any width, and marks of direction, which nobody sees. */
 static const char *
 skip_blanks(const char *p)
 {
-	while (*p == ' ' || *p == '\t')
-		p++;
-	return p;
+	static const char *const invisible[] = { "\u00a0", "\u3000", "\u200b",
+		"\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u2067",
+		"\u2069", "\ufeff" };
+	size_t i, len;
+
+	for (;;) {
+		while (*p == ' ' || *p == '\t')
+			p++;
+		if ((unsigned char)*p < 0x80)
+			return p;
+		for (i = 0; i < sizeof(invisible) / sizeof(*invisible); i++) {
+			len = strlen(invisible[i]);
+			if (strncmp(p, invisible[i], len) == 0)
+				break;
+		}
+		if (i == sizeof(invisible) / sizeof(*invisible))
+			return p;
+		p += len;
+	}
 }
 
-/* Behind ':' or its full-width form; NULL: there is none. */
+/* Behind ':' or its wide forms; NULL: there is none. */
 static const char *
 skip_colon(const char *p)
 {
-	if (*p == ':')
-		return p + 1;
-	return strncmp(p, "\xEF\xBC\x9A", 3) == 0 ? p + 3 : NULL;
+	static const char *const colons[] = { ":", "：", "﹕", "︰" };
+	size_t i, len;
+
+	for (i = 0; i < sizeof(colons) / sizeof(colons[0]); i++) {
+		len = strlen(colons[i]);
+		if (strncmp(p, colons[i], len) == 0)
+			return p + len;
+	}
+	return NULL;
 }
 
 /* A count as in Re[2]: Re(2): Re^2: Re*2: Re2: */
@@ -59,23 +69,42 @@ skip_count(const char *p)
 	return q;
 }
 
+static const struct prefix *
+find_prefix(const char *word)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strcmp(prefixes[i].text, word) == 0)
+			return &prefixes[i];
+	return NULL;
+}
+
+/* What stands before the colon, in small letters, is looked up. */
 static const char *
 skip_prefix(const char *p, bool *is_reply)
 {
-	const char *q;
-	size_t i, len;
+	char word[sizeof(prefixes[0].text)];
+	const struct prefix *prefix;
+	const char *q, *behind;
+	size_t n = 0;
+	unsigned len;
 
-	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		len = strlen(prefixes[i].text);
-		if (strncasecmp(p, prefixes[i].text, len) != 0)
-			continue;
-		q = skip_colon(skip_blanks(skip_count(p + len)));
-		if (q == NULL)
-			continue;
-		*is_reply |= prefixes[i].is_reply;
-		return q;
+	for (q = p;; q += len) {
+		behind = skip_colon(skip_blanks(skip_count(q)));
+		if (behind != NULL && n > 0)
+			break;
+		len = text_utf8_char((const unsigned char *)q, strnlen(q, 4));
+		if (len == 0 || n + 5 > sizeof(word))
+			return NULL;
+		n += text_encode(word + n, g_unichar_tolower(text_code(
+		    (const unsigned char *)q, len)));
 	}
-	return NULL;
+	word[n] = '\0';
+	if ((prefix = find_prefix(word)) == NULL)
+		return NULL;
+	*is_reply |= prefix->is_reply;
+	return behind;
 }
 
 /* Behind "[tag]" when something follows it. */
@@ -112,6 +141,18 @@ one_blank_each(struct arena *arena, const char *p)
 	return out;
 }
 
+/* "[Fwd: subject]": RFC 5256 2.1, as Netscape wrote it. */
+static char *
+skip_wrap(char *p)
+{
+	size_t len = strlen(p);
+
+	if (len < 6 || strncasecmp(p, "[fwd:", 5) != 0 || p[len - 1] != ']')
+		return p;
+	p[len - 1] = '\0';
+	return p + 5 + (p[5] == ' ');
+}
+
 static void
 cut_forward_mark(char *base)
 {
@@ -128,13 +169,14 @@ const char *
 subject_base(struct arena *arena, const char *subject, bool *is_reply_r)
 {
 	char *base = one_blank_each(arena, subject);
-	const char *p, *next;
+	const char *next;
 
 	*is_reply_r = false;
 	cut_forward_mark(base);
-	for (p = base;; p = skip_blanks(next)) {
-		if ((next = skip_prefix(p, is_reply_r)) == NULL &&
-		    (next = skip_blob(p)) == NULL)
-			return p;
+	for (;; base += skip_blanks(next) - base) {
+		base = skip_wrap(base);
+		if ((next = skip_prefix(base, is_reply_r)) == NULL &&
+		    (next = skip_blob(base)) == NULL)
+			return base;
 	}
 }

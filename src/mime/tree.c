@@ -151,16 +151,20 @@ add_leaf(struct builder *b, struct leaf *leaf, enum kind parent,
 {
 	const struct field *f = leaf->headers.fields;
 
+	headers_to_utf8(b->arena, &leaf->headers, b->tree->charset);
 	if (leaf->type == NULL)
 		leaf->type = f[HEADER_CONTENT_TYPE].value == NULL
 		    ? "text/plain"
 		    : param_type(b->arena, &f[HEADER_CONTENT_TYPE]);
 	leaf->name = attachment_name(b->arena, &f[HEADER_CONTENT_TYPE],
-	    &f[HEADER_DISPOSITION], NULL);
+	    &f[HEADER_DISPOSITION]);
 	leaf->role = leaf->is_raw ? ROLE_PLAIN
 	    : role_of(b, leaf, parent, index);
 	leaf->is_text = leaf->role == ROLE_PLAIN || leaf->role == ROLE_HTML;
 	leaf->is_listed = !leaf->is_text && leaf->role != ROLE_CONTROL;
+	if (leaf->is_text && b->tree->charset == CHARSET_GUESSED)
+		b->tree->charset = param_charset(b->arena,
+		    &f[HEADER_CONTENT_TYPE]);
 	*b->tree->last = leaf;
 	b->tree->last = &leaf->next;
 	b->tree->n++;

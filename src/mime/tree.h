@@ -4,6 +4,7 @@
 #ifndef MIME_TREE_H
 #define MIME_TREE_H
 
+#include "mime/codec.h"
 #include "mime/header.h"
 #include "mime/mime.h"
 
@@ -33,6 +34,7 @@ struct leaf {
 struct tree {
 	struct leaf *first, **last;
 	size_t n;
+	enum charset charset; /* of the first text that says one */
 };
 
 /* Once, before fork. */

@@ -9,3 +9,9 @@ check_PROGRAMS += test_mime
 TESTS += test_mime
 test_mime_SOURCES = tests/unit/test_mime.c
 test_mime_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(UNIT_LIBS)
+
+check_PROGRAMS += test_mime_text
+TESTS += test_mime_text
+test_mime_text_SOURCES = tests/unit/test_mime_text.c
+test_mime_text_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(UNIT_LIBS)
+EXTRA_DIST += tests/mime-cases

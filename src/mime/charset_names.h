@@ -1,0 +1,73 @@
+/*
+ * charset_names.h - charsets of one byte a character, as single_bytes[].
+ *
+ * Written by scripts/make-charset-tables.
+ */
+#ifndef MIME_CHARSET_NAMES_H
+#define MIME_CHARSET_NAMES_H
+
+#define SINGLE_BYTE_CHARSETS(X) \
+	X(IBM866) \
+	X(ISO88592) \
+	X(ISO88593) \
+	X(ISO88594) \
+	X(ISO88595) \
+	X(ISO88596) \
+	X(ISO88597) \
+	X(ISO88598) \
+	X(ISO885910) \
+	X(ISO885913) \
+	X(ISO885914) \
+	X(ISO885915) \
+	X(ISO885916) \
+	X(KOI8R) \
+	X(KOI8U) \
+	X(MACINTOSH) \
+	X(WINDOWS874) \
+	X(WINDOWS1250) \
+	X(WINDOWS1251) \
+	X(WINDOWS1252) \
+	X(WINDOWS1253) \
+	X(WINDOWS1254) \
+	X(WINDOWS1255) \
+	X(WINDOWS1256) \
+	X(WINDOWS1257) \
+	X(WINDOWS1258) \
+	X(XMACCYRILLIC) \
+	X(CP437) \
+	X(CP720) \
+	X(CP737) \
+	X(CP775) \
+	X(CP850) \
+	X(CP852) \
+	X(CP855) \
+	X(CP856) \
+	X(CP857) \
+	X(CP858) \
+	X(CP860) \
+	X(CP861) \
+	X(CP862) \
+	X(CP863) \
+	X(CP864) \
+	X(CP865) \
+	X(CP869) \
+	X(CP1006) \
+	X(MACARABIC) \
+	X(MACCROATIAN) \
+	X(MACFARSI) \
+	X(MACGREEK) \
+	X(MACICELAND) \
+	X(MACLATIN2) \
+	X(MACROMANIAN) \
+	X(MACTURKISH) \
+	X(HPROMAN8) \
+	X(KOI8T) \
+	X(KZ1048) \
+	X(PTCP154) \
+	X(VISCII) \
+	X(TCVN) \
+	X(GEORGIANPS) \
+	X(ARMSCII8) \
+	X(XUSERDEFINED)
+
+#endif
