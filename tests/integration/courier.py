@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 
+from herd import wire_name
 from servers import (Timeout, end_process, free_port, give,
                      own_dir, servant, wait_for, write_file)
 from unpacked import Gate, UnpackedServer, program
@@ -123,14 +124,18 @@ class Courier(UnpackedServer):
                     + raw.replace(b"\r\n", b"\n"))
         os.rename(give(fresh), os.path.join(self.maildir(login), "new", name))
 
-    def new_uidvalidity(self, login, wire, number):
+    def new_uidvalidity(self, login, path, number):
         """A number in the first line of the folder's list of UIDs; Courier
-        chooses another one when it has to begin the list anew."""
-        path = os.path.join(self.maildir(login, wire), "courierimapuiddb")
-        with open(path, encoding="ascii") as f:
+        chooses another one when it has to begin the list anew.  A folder
+        without messages has no list."""
+        listed = os.path.join(self.maildir(login, wire_name(self, path)),
+                              "courierimapuiddb")
+        if not os.path.exists(listed):
+            return
+        with open(listed, encoding="ascii") as f:
             first, rest = f.readline().split(" ", 2), f.read()
         first[1] = str(number)
-        os.rename(write_file(path + ".new", " ".join(first) + rest), path)
+        os.rename(write_file(listed + ".new", " ".join(first) + rest), listed)
 
     # -- what the log tells --
 

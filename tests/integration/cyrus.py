@@ -10,6 +10,7 @@ import glob
 import os
 import zlib
 
+from herd import wire_name
 from servers import (Timeout, end_process, free_port, lmtp_deliver, own_dir,
                      servant, wait_for, write_file)
 from unpacked import Gate, UnpackedServer, program
@@ -114,14 +115,16 @@ DAEMON {{
     def deliver(self, login, raw, sender):
         lmtp_deliver(self.lmtp_port, login, raw, sender)
 
-    def new_uidvalidity(self, login, wire, number):
+    def new_uidvalidity(self, login, path, number):
         """Cyrus has no command for it; it is a number in the header of the
         folder's index (imap/mailbox.h: OFFSET_UIDVALIDITY), which ends with
         a checksum."""
-        name = f"user/{login}" + ("" if wire == "INBOX" else f"/{wire}")
-        path = self.tool(program("usr/lib/cyrus/bin/mbpath"),
+        name = f"user/{login}"
+        if path != "INBOX":
+            name += "/" + wire_name(self, path)
+        folder = self.tool(program("usr/lib/cyrus/bin/mbpath"),
                          "-C", self.conf, name).strip()
-        with open(os.path.join(path, "cyrus.index"), "r+b",
+        with open(os.path.join(folder, "cyrus.index"), "r+b",
                   buffering=0) as f:
             header = bytearray(f.read(4096))
             size = int.from_bytes(header[12:16], "big") - 4

@@ -6,12 +6,13 @@ CLOCK_MONOTONIC, the clock of time.monotonic().
 
 import calendar
 import json
+import os
 import re
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from herd import FLAG_WORDS, state_differences
+from herd import state_differences
 from servers import wait_for
 
 
@@ -113,30 +114,12 @@ class Fleet:
         return wait_for(all_there, deadline, "IDLE again on the server",
                         every=0.1)
 
-    def copies(self, ids):
-        """{account id: {folder: {uid: (flags, digest)}}}, in one query."""
-        found = {account: {} for account in ids}
-        for account, path in self.herd.sql(
-                "SELECT account_id::text, path FROM mailboxes "
-                "WHERE account_id = ANY(%s::uuid[]) AND is_selectable",
-                (list(ids),)):
-            found[account][path] = {}
-        for account, path, uid, blob, words in self.herd.sql(
-                f"SELECT m.account_id::text, b.path, coalesce(m.uid, -m.id), "
-                f"m.blob, {FLAG_WORDS} FROM messages m "
-                "JOIN mailboxes b ON b.id = m.mailbox_id "
-                "WHERE m.account_id = ANY(%s::uuid[]) "
-                "AND m.deleted_at IS NULL", (list(ids),)):
-            found[account].setdefault(path, {})[uid] = (
-                frozenset(w.lower() for w in words), bytes(blob).hex())
-        return found
-
     def assert_same(self, logins=None, deadline=None):
         """The copies are what the server has."""
         ids = {self.accounts[i]: i for i in logins or self.logins}
 
         def same():
-            for account, copy in self.copies(list(ids)).items():
+            for account, copy in self.herd.copies(list(ids)).items():
                 words = state_differences(
                     self.mock.server_state(ids[account]), copy)
                 assert not words, f"{ids[account]}: {words}"
@@ -221,6 +204,17 @@ def assert_one_owner(daemons, ended=None):
 
 
 # --- figures -----------------------------------------------------------------
+
+def figure(what, limit, **values):
+    words = " ".join(f"{k}={v}" for k, v in values.items())
+    print(f"measured: {what}: {words} (limit {limit})")
+    path = os.environ.get("MAILHERD_FIGURES")
+    if path:
+        with open(path, "a", encoding="utf-8") as f:
+            f.write(json.dumps({"what": what, "limit": limit,
+                                "load": os.getloadavg()[0],
+                                **values}) + "\n")
+
 
 def percentile(values, share):
     """Nearest rank."""

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -297,24 +298,30 @@ class Mailherd:
         finally:
             conn.close()
 
-    def copy(self, account):
-        """{folder: {uid: (flags, digest)}} as PostgreSQL has it."""
-        folders = {path: {} for (path,) in self.sql(
-            "SELECT path FROM mailboxes WHERE account_id = %s "
-            "AND is_selectable", (account,))}
-        for path, uid, blob, words in self.sql(
+    def copies(self, accounts):
+        """{account: {folder: {uid: (flags, digest)}}} as PostgreSQL has
+        them, in two statements."""
+        found = {account: {} for account in accounts}
+        for account, path in self.sql(
+                "SELECT account_id::text, path FROM mailboxes "
+                "WHERE account_id = ANY(%s::uuid[]) AND is_selectable",
+                (list(accounts),)):
+            found[account][path] = {}
+        for account, path, uid, blob, words in self.sql(
                 # A row that waits for its place counts as a difference.
-                f"""SELECT b.path, coalesce(m.uid, -m.id), m.blob,
-                      {FLAG_WORDS}
+                f"""SELECT m.account_id::text, b.path,
+                      coalesce(m.uid, -m.id), m.blob, {FLAG_WORDS}
                    FROM messages m JOIN mailboxes b ON b.id = m.mailbox_id
-                   WHERE m.account_id = %s AND m.deleted_at IS NULL""",
-                (account,)):
-            digest = bytes(blob).hex() if not isinstance(blob, str) else blob
-            place = (frozenset(w.lower() for w in words), digest)
-            assert uid not in folders.setdefault(path, {}), \
-                f"{path}: UID {uid} twice"
-            folders[path][uid] = place
-        return folders
+                   WHERE m.account_id = ANY(%s::uuid[])
+                     AND m.deleted_at IS NULL""", (list(accounts),)):
+            folder = found[account].setdefault(path, {})
+            assert uid not in folder, f"{path}: UID {uid} twice"
+            folder[uid] = (frozenset(w.lower() for w in words),
+                           bytes(blob).hex() if blob else None)
+        return found
+
+    def copy(self, account):
+        return self.copies([account])[account]
 
     def difference(self, account, imap, login):
         """"" when copy = server, else the first differences in words."""
@@ -431,6 +438,10 @@ def utf7_encode(name):
     return re.sub(r"[^\x20-\x7e]+", chunk, name.replace("&", "&-"))
 
 
+class Refusal(AssertionError):
+    """The server said NO or BAD."""
+
+
 def wire_name(imap, path):
     """How a server spells a folder that the tests call Reisen/Köln.  Where
     all folders lie below another, they may be named with it or without."""
@@ -446,6 +457,9 @@ class Client:
     def __init__(self, imap, login, password=None):
         self.imap = imap
         self.conn = imaplib.IMAP4("127.0.0.1", imap.port)
+        # imaplib writes a literal and what ends it apart.
+        self.conn.socket().setsockopt(socket.IPPROTO_TCP,
+                                      socket.TCP_NODELAY, 1)
         self.conn.login(login, password or imap.password)
         self.uidplus = "UIDPLUS" in self.conn.capabilities
 
@@ -461,7 +475,7 @@ class Client:
     def ok(self, answer):
         kind, data = answer
         if kind != "OK":
-            raise AssertionError(f"IMAP: {kind} {data}")
+            raise Refusal(f"IMAP: {kind} {data}")
         return data
 
     def quoted(self, path):
@@ -522,12 +536,15 @@ class Client:
     def rename(self, old, new):
         self.ok(self.conn.rename(self.quoted(old), self.quoted(new)))
 
-    def state(self, path):
-        """{uid: (flags, digest)} of a folder."""
-        self.select(path, readonly=True)
+    def leave(self):
+        """No folder is selected any more, and none expunged."""
+        self.conn.select('"no folder has this name"')
+
+    def fetch(self, uids):
+        """{uid: (flags, digest)} in the selected folder."""
         found = {}
         for item in self.ok(self.conn.uid(
-                "FETCH", "1:*", "(UID FLAGS BODY.PEEK[])")):
+                "FETCH", uids, "(UID FLAGS BODY.PEEK[])")):
             if not isinstance(item, tuple):
                 continue
             head = item[0].decode()
@@ -538,6 +555,10 @@ class Client:
             found[uid] = (frozenset(words),
                           hashlib.sha256(item[1]).hexdigest())
         return found
+
+    def state(self, path):
+        self.select(path, readonly=True)
+        return self.fetch("1:*")
 
 
 def uid_set(uids):

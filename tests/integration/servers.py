@@ -569,9 +569,9 @@ protocol lmtp {{
     def deliver(self, login, raw, sender):
         lmtp_deliver(self.lmtp_port, login, raw, sender)
 
-    def new_uidvalidity(self, login, wire, number):
+    def new_uidvalidity(self, login, path, number):
         self.doveadm("mailbox", "update", "-u", login, "--uid-validity",
-                     str(number), wire)
+                     str(number), path)
 
     def logins(self, user=None):
         """Login attempts that reached the server: (good, bad)."""

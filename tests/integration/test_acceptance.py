@@ -8,7 +8,6 @@ settings and larger fleets.  Each test prints what it measured and, when
 MAILHERD_FIGURES names a file, adds it there, a JSON object a line.
 """
 
-import json
 import os
 import random
 import signal
@@ -16,7 +15,7 @@ import time
 
 import pytest
 
-from fleet import Fleet, assert_one_owner, log_time, spread
+from fleet import Fleet, assert_one_owner, figure, log_time, spread
 from herd import CADENCES
 from servers import wait_for, within
 from test_ownership import signal_all, snapshot, wait_gone
@@ -34,17 +33,6 @@ RENEW = pick(CADENCES["lease_renew"], 20)
 CLAIM = pick(CADENCES["claim_interval"], 15)  # with its jitter
 TIER = pick(CADENCES["tier_interval"], 120)
 SIZE = int(os.environ.get("MAILHERD_ACCEPTANCE_SIZE", pick(12, 100)))
-
-
-def figure(what, limit, **values):
-    words = " ".join(f"{k}={v}" for k, v in values.items())
-    print(f"measured: {what}: {words} (limit {limit})")
-    path = os.environ.get("MAILHERD_FIGURES")
-    if path:
-        with open(path, "a", encoding="utf-8") as f:
-            f.write(json.dumps({"what": what, "limit": limit,
-                                "load": os.getloadavg()[0],
-                                **values}) + "\n")
 
 
 @pytest.fixture

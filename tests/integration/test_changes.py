@@ -1,15 +1,15 @@
 """What a second client does on the server arrives, whatever the server can.
 
 Each test runs against Dovecot with all it has, with CONDSTORE but without
-QRESYNC, and as a plain IMAP4rev1 server (R-SYNC-3).
+QRESYNC, and as a plain IMAP4rev1 server (R-SYNC-3), against Cyrus and against
+Courier.  What many changes in a row do is in test_histories.py.
 """
 
-import random
 import threading
 
 import pytest
 
-from herd import Client, deliver, message, wire_name
+from herd import Client, deliver, message
 from proxy import Proxy
 from servers import wait_for
 
@@ -150,136 +150,6 @@ def test_folder_deleted_and_made_again(herd, imap_kind, login):
             client.delete("Again")
         client.create("Again")
     h.assert_same(account, imap_kind, login)
-
-
-# --- random histories -------------------------------------------------------------
-
-class History:
-    """A person with two mail programs and too little sleep."""
-
-    def __init__(self, seed, imap, login):
-        self.random = random.Random(seed)
-        self.seed, self.imap, self.login = seed, imap, login
-        self.counter = 0
-        self.done = []
-
-    def raw(self):
-        self.counter += 1
-        name = f"h{self.seed}.{self.counter}@example.org"
-        headers = []
-        if self.counter > 1 and self.random.random() < 0.4:
-            other = self.random.randrange(1, self.counter)
-            headers = [f"References: <h{self.seed}.{other}@example.org>"]
-        text = "".join(self.random.choice("abcdefgh \n")
-                       for _ in range(self.random.randrange(400)))
-        return message(f"History {self.counter}", text, name, headers)
-
-    def start(self):
-        with Client(self.imap, self.login) as client:
-            for _ in range(self.random.randrange(5, 15)):
-                client.append("INBOX", self.raw())
-
-    def round(self):
-        with Client(self.imap, self.login) as client:
-            for _ in range(self.random.randrange(1, 6)):
-                self.step(client)
-
-    def some(self, client, path, most=4):
-        client.select(path)
-        uids = client.uids()
-        count = min(len(uids), self.random.randrange(1, most + 1))
-        return self.random.sample(uids, count)
-
-    def step(self, client):
-        r = self.random
-        paths = client.folders()
-        own = [p for p in paths if p.startswith("Own")]
-        path = r.choice(paths + ["INBOX"] * 3)
-        action = r.choices(
-            ["deliver", "append", "flag", "keyword", "expunge", "move",
-             "copy", "create", "rename", "delete", "uidvalidity"],
-            [4, 3, 4, 3, 3, 4, 2, 2, 2, 1, 1])[0]
-        self.done.append(f"{action} {path}")
-        if action == "deliver":
-            deliver(self.imap, self.login, self.raw())
-        elif action == "append":
-            flags = r.sample(["\\Seen", "\\Flagged", "Later", "\\Draft"],
-                             r.randrange(3))
-            client.append(path, self.raw(), flags)
-        elif action == "flag":
-            uids = self.some(client, path)
-            if uids:
-                client.store(uids, r.choice(["+FLAGS", "-FLAGS"]),
-                             [r.choice(["\\Seen", "\\Flagged",
-                                        "\\Answered"])])
-        elif action == "keyword":
-            uids = self.some(client, path)
-            if uids:
-                client.store(uids, r.choice(["+FLAGS", "-FLAGS", "FLAGS"]),
-                             [r.choice(["$Forwarded", "Work", "x.y-z"])])
-        elif action == "expunge":
-            uids = self.some(client, path)
-            if uids:
-                client.expunge(uids)
-        elif action in ("move", "copy"):
-            uids = self.some(client, path)
-            target = r.choice(paths)
-            if uids and target != path:
-                getattr(client, action)(uids, target)
-        elif action == "create":
-            self.counter += 1
-            client.create(f"Own {self.counter}" + r.choice(["", "/Ü", "&x"]))
-        elif own and action == "rename":
-            self.counter += 1
-            client.rename(r.choice(own), f"Own renamed {self.counter}")
-        elif own and action == "delete":
-            client.delete(r.choice(own))
-        elif action == "uidvalidity":
-            self.imap.new_uidvalidity(self.login, wire_name(self.imap, path),
-                                      1_800_000_000 + self.counter)
-
-
-def run_histories(herd, imap, logins, seeds, rounds):
-    """All seeds side by side, a compare after each round has settled."""
-    h = herd()
-    h.start_both()
-    runs = []
-    for seed in seeds:
-        history = History(seed, imap, next(logins))
-        history.start()
-        runs.append((history, h.add_account(imap, history.login)))
-    for history, account in runs:
-        h.wait_live(account)
-    for n in range(rounds):
-        for history, account in runs:
-            history.round()
-        for history, account in runs:
-            try:
-                h.assert_same(account, imap, history.login)
-            except AssertionError as e:
-                raise AssertionError(
-                    f"seed {history.seed}, round {n}: {e}\n"
-                    + "\n".join(history.done[-12:])) from None
-    assert not h.sql("SELECT mailbox_id, uid FROM messages "
-                     "WHERE deleted_at IS NULL "
-                     "GROUP BY 1, 2 HAVING count(*) > 1")
-    h.run_ctl("blob", "verify")
-
-
-@pytest.mark.parametrize("imap_kind,seeds", [
-    ("full", range(1, 21)),
-    ("condstore", range(101, 107)),
-    ("plain", range(201, 207)),
-], indirect=["imap_kind"], ids=KINDS[:3])
-@pytest.mark.slow
-def test_random_histories(herd, imap_kind, logins, seeds):
-    """R-SYNC-8; the seed of a failure is printed."""
-    run_histories(herd, imap_kind, logins, seeds, rounds=6)
-
-
-@every_kind
-def test_one_random_history(herd, imap_kind, logins):
-    run_histories(herd, imap_kind, logins, [7], rounds=3)
 
 
 def test_a_flag_between_look_and_idle_is_not_missed(herd, dovecot, login):
