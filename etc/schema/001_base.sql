@@ -58,6 +58,8 @@ CREATE TABLE accounts (
 	last_sync_at    timestamptz,
 	bootstrapped_at timestamptz,  -- first became live
 	last_error      text NOT NULL DEFAULT '',
+	-- address_key() of whom mail in Sent is from: the account itself, too
+	aliases         integer[] NOT NULL DEFAULT '{}',
 	auth_failures   integer NOT NULL DEFAULT 0,
 	next_try_at     timestamptz,
 	created_at      timestamptz NOT NULL DEFAULT now()
@@ -181,7 +183,7 @@ CREATE TABLE message (
 	recipients      jsonb NOT NULL
 ) WITH (toast_tuple_target = 4080);
 CREATE INDEX message_account ON message (account_id, internal_date);
-CREATE INDEX message_thread ON message (thread_id);
+CREATE INDEX message_thread ON message (thread_id, internal_date);
 
 CREATE TABLE message_state (
 	message_id      bigint PRIMARY KEY,
@@ -246,11 +248,16 @@ CREATE TABLE threads (
 	-- what it holds: 1 = a first message, 2 = a reply that names no parent.
 	-- 2 without 1: the parent may still come.
 	starts          smallint NOT NULL DEFAULT 0,
+	-- address_key() of whom it is from, and of them and whom it was sent to,
+	-- the account itself included; the first 32
+	authors         integer[] NOT NULL,
+	people          integer[] NOT NULL,
 	subject         text NOT NULL
 ) WITH (fillfactor = 80);
 CREATE INDEX threads_account ON threads (account_id, last_at);
-CREATE INDEX threads_subject ON threads (subject_key);
-CREATE INDEX threads_orphan ON threads (subject_key) WHERE starts = 2;
+CREATE INDEX threads_subject ON threads (subject_key, first_at, id);
+CREATE INDEX threads_orphan ON threads (subject_key, first_at, id)
+	WHERE starts = 2;
 
 -- Every Message-ID seen or referenced, as a hash, so that a parent that
 -- comes late finds its thread.

@@ -52,152 +52,214 @@ BEGIN
 END $$;
 
 -- --- threads ----------------------------------------------------------------
+--
+-- What a message costs here does not grow with the size of its thread, nor with
+-- the number of threads that could be its own: at most 50 candidates are looked
+-- at, by what stands in their own rows, and of two threads that become one the
+-- larger keeps its id, so that a row moves log(n) times at most.
 
-CREATE FUNCTION thread_merge(acc uuid, winner bigint, losers bigint[])
-    RETURNS void
+-- An address as a number, as store/thread.c makes it.
+CREATE FUNCTION address_key(address text) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT ('x' || left(encode(sha256(convert_to(
+	    lower(address COLLATE "C"), 'UTF8')), 'hex'), 8))::bit(32)::integer
+$$;
+
+-- Both sets, at most 32 of them.
+CREATE FUNCTION people_join(a integer[], b integer[]) RETURNS integer[]
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE WHEN a @> b OR cardinality(a) >= 32 THEN a
+	    ELSE (a || ARRAY(SELECT k FROM unnest(b) k
+	        WHERE k <> ALL (a)))[:32] END
+$$;
+
+-- The people of a thread that components comp..last_comp of a batch belong to;
+-- nearly always it is one component.
+CREATE FUNCTION people_of(c_people text[], thread_ids bigint[], thread bigint,
+    comp integer, last_comp integer) RETURNS integer[]
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE WHEN comp = last_comp THEN c_people[comp]::integer[]
+	    ELSE (ARRAY(SELECT DISTINCT k FROM generate_series(comp, last_comp) i,
+	        unnest(c_people[i]::integer[]) k
+	        WHERE thread_ids[i] = thread))[:32] END
+$$;
+
+-- Of several threads the one that keeps its id.
+CREATE FUNCTION thread_largest(ids bigint[]) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+	SELECT coalesce((SELECT t.id FROM threads t WHERE t.id = ANY (ids)
+	    ORDER BY t.messages DESC, t.id LIMIT 1), ids[1])
+$$;
+
+CREATE FUNCTION thread_merge(acc uuid, ids bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+	winner CONSTANT bigint := thread_largest(ids);
+	losers CONSTANT bigint[] := array_remove(ids, winner);
+	g threads;
 BEGIN
 	UPDATE message SET thread_id = winner WHERE thread_id = ANY (losers);
 	UPDATE thread_ref SET thread_id = winner
 	WHERE thread_id = ANY (losers);
-	WITH gone AS (
-		DELETE FROM threads WHERE id = ANY (losers) RETURNING *
-	), oldest AS (
-		SELECT subject, subject_key FROM gone ORDER BY first_at, id
-		LIMIT 1
-	)
-	INSERT INTO threads AS t (id, account_id, messages, first_at, last_at,
-	    subject_key, starts, subject)
-	SELECT winner, acc, sum(g.messages), min(g.first_at), max(g.last_at),
-	    min(o.subject_key), bit_or(g.starts), min(o.subject)
-	FROM gone g, oldest o
-	HAVING count(*) > 0
-	ON CONFLICT (id) DO UPDATE SET
-	    messages = t.messages + excluded.messages,
-	    first_at = least(t.first_at, excluded.first_at),
-	    last_at = greatest(t.last_at, excluded.last_at),
-	    starts = t.starts | excluded.starts,
-	    subject = CASE WHEN excluded.first_at < t.first_at
-	        THEN excluded.subject ELSE t.subject END,
-	    subject_key = CASE WHEN excluded.first_at < t.first_at
-	        THEN excluded.subject_key ELSE t.subject_key END;
+	FOR g IN DELETE FROM threads WHERE id = ANY (losers) RETURNING * LOOP
+		INSERT INTO threads AS t (id, account_id, messages, first_at,
+		    last_at, subject_key, starts, authors, people, subject)
+		VALUES (winner, acc, g.messages, g.first_at, g.last_at,
+		    g.subject_key, g.starts, g.authors, g.people, g.subject)
+		ON CONFLICT (id) DO UPDATE SET
+		    messages = t.messages + excluded.messages,
+		    first_at = least(t.first_at, excluded.first_at),
+		    -- what is deleted does not count
+		    last_at = CASE WHEN t.messages <= 0 THEN excluded.last_at
+		        WHEN excluded.messages <= 0 THEN t.last_at
+		        ELSE greatest(t.last_at, excluded.last_at) END,
+		    starts = t.starts | excluded.starts,
+		    authors = people_join(t.authors, excluded.authors),
+		    people = people_join(t.people, excluded.people),
+		    subject = CASE WHEN excluded.first_at < t.first_at
+		        THEN excluded.subject ELSE t.subject END,
+		    subject_key = CASE WHEN excluded.first_at < t.first_at
+		        THEN excluded.subject_key ELSE t.subject_key END;
+	END LOOP;
 END $$;
 
--- Everybody a thread was written by or sent to, but the account itself.
-CREATE FUNCTION thread_people(acc uuid, thread bigint) RETURNS SETOF text
-LANGUAGE sql STABLE AS $$
-	WITH sample AS (
-		SELECT from_addr, recipients FROM message
-		WHERE thread_id = thread ORDER BY internal_date LIMIT 50
-	)
-	SELECT lower(from_addr) FROM sample WHERE from_addr IS NOT NULL
-	UNION
-	SELECT lower(one->>'addr') FROM sample,
-	    jsonb_path_query(recipients, '$.*[*]') one
-	EXCEPT
-	SELECT unnest(ARRAY[lower(email), lower(imap_login)]) FROM accounts
-	WHERE id = acc
-$$;
-
--- Two threads of people who know each other; mail to oneself counts.
-CREATE FUNCTION threads_share_people(acc uuid, a bigint, b bigint)
-    RETURNS boolean
-LANGUAGE sql STABLE AS $$
-	SELECT EXISTS (SELECT thread_people(acc, a)
-	    INTERSECT SELECT thread_people(acc, b))
-	    OR NOT EXISTS (SELECT thread_people(acc, a)
-	    UNION ALL SELECT thread_people(acc, b))
-$$;
+-- Who replies without naming a parent is a correspondent of the thread already:
+-- of a reply, its author; of a reply of our own, one it is addressed to.  An
+-- address that both were sent to (an alias, a list) says nothing.  `own`: what
+-- is ours.  Mail to oneself belongs together.
+CREATE FUNCTION people_meet(own integer[], reply_authors integer[],
+    reply_people integer[], people integer[]) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+	linking integer[] := CASE WHEN reply_authors && own
+	    THEN reply_people ELSE reply_authors END;
+BEGIN
+	-- Nearly all candidates end here.
+	IF NOT linking && people AND NOT (linking <@ own
+	    AND people <@ own) THEN
+		RETURN false;
+	END IF;
+	RETURN (people <@ own AND reply_people <@ own) OR EXISTS (
+	    SELECT FROM unnest(linking) k
+	    WHERE k = ANY (people) AND k <> ALL (own));
+END $$;
 
 -- The thread of each component of a batch: an old one when any of its
--- Message-IDs is known (several become one), else a new id.
+-- Message-IDs is known (several become one), else a new id.  r_comp is sorted.
 CREATE FUNCTION thread_resolve(acc uuid, n_comp integer, r_mid bigint[],
-    r_comp integer[]) RETURNS bigint[]
+    r_comp integer[], OUT threads bigint[], OUT merged bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
-	threads bigint[];
-	known integer[];
-	comp integer;
+	f record;
 	ids bigint[];
-	is_split boolean;
-	result bigint[];
 BEGIN
+	SELECT array_agg(nextval('thread_id')) INTO threads
+	FROM generate_series(1, n_comp);
+	merged := '{}';
 	-- Rows of known references only; usually few in a backfill.
-	SELECT array_agg(f.comp), array_agg(f.id), bool_or(f.split)
-	INTO known, threads, is_split
-	FROM (SELECT k.comp, min(k.id) AS id, min(k.id) <> max(k.id) AS split
-	    FROM (SELECT r_comp[i] AS comp, (SELECT t.thread_id
+	FOR f IN SELECT k.comp, min(k.id) AS id, min(k.id) <> max(k.id) AS split,
+	        min(k.i) AS lo, max(k.i) AS hi
+	    FROM (SELECT r_comp[i] AS comp, i, (SELECT t.thread_id
 	            FROM thread_ref t
 	            WHERE t.account_id = acc AND t.mid = r_mid[i]) AS id
 	        FROM generate_subscripts(r_mid, 1) i) k
-	    WHERE k.id IS NOT NULL GROUP BY 1) f;
-	IF is_split THEN
-		-- One after the other: merging for one component may change
-		-- what the next one finds.
-		FOREACH comp IN ARRAY known LOOP
-			SELECT array_agg(DISTINCT k.id ORDER BY k.id) INTO ids
-			FROM (SELECT (SELECT t.thread_id FROM thread_ref t
-			        WHERE t.account_id = acc
-			            AND t.mid = r_mid[i]) AS id
-			    FROM generate_subscripts(r_mid, 1) i
-			    WHERE r_comp[i] = comp) k
-			WHERE k.id IS NOT NULL;
-			IF cardinality(ids) > 1 THEN
-				PERFORM thread_merge(acc, ids[1],
-				    ids[2:cardinality(ids)]);
-			END IF;
-		END LOOP;
-		SELECT array_agg(f.comp), array_agg(f.id)
-		INTO known, threads
-		FROM (SELECT k.comp, min(k.id) AS id
-		    FROM (SELECT r_comp[i] AS comp, (SELECT t.thread_id
-		            FROM thread_ref t WHERE t.account_id = acc
-		                AND t.mid = r_mid[i]) AS id
-		        FROM generate_subscripts(r_mid, 1) i) k
-		    WHERE k.id IS NOT NULL GROUP BY 1) f;
-	END IF;
-	SELECT array_agg(nextval('thread_id')) INTO result
-	FROM generate_series(1, n_comp);
-	FOR k IN 1 .. coalesce(cardinality(known), 0) LOOP
-		result[known[k]] := threads[k];
+	    WHERE k.id IS NOT NULL GROUP BY 1
+	LOOP
+		threads[f.comp] := f.id;
+		CONTINUE WHEN NOT f.split AND cardinality(merged) = 0;
+		-- One after the other: merging for one component changes what
+		-- the next one finds.
+		SELECT array_agg(DISTINCT t.thread_id ORDER BY t.thread_id)
+		INTO ids
+		FROM generate_series(f.lo, f.hi) i
+		JOIN thread_ref t ON t.account_id = acc AND t.mid = r_mid[i];
+		threads[f.comp] := ids[1];
+		IF cardinality(ids) > 1 THEN
+			PERFORM thread_merge(acc, ids);
+			merged := merged || ids;
+		END IF;
 	END LOOP;
+	IF cardinality(merged) > 0 THEN
+		-- What was found before may have become another one since.
+		FOR f IN SELECT r_comp[i] AS comp, min(t.thread_id) AS id
+		    FROM generate_subscripts(r_mid, 1) i
+		    JOIN thread_ref t ON t.account_id = acc
+		        AND t.mid = r_mid[i]
+		    GROUP BY 1
+		LOOP
+			threads[f.comp] := f.id;
+		END LOOP;
+	END IF;
 	INSERT INTO thread_ref (account_id, mid, thread_id)
-	SELECT acc, r_mid[i], result[r_comp[i]]
+	SELECT acc, r_mid[i], threads[r_comp[i]]
 	FROM generate_subscripts(r_mid, 1) i
 	ON CONFLICT DO NOTHING;
-	RETURN result;
+END $$;
+
+-- What belongs to the account itself: its address, its login, and from whom
+-- the mail in its Sent folder is.
+CREATE FUNCTION own_people(acc uuid, box bigint, from_addrs text[])
+    RETURNS integer[]
+LANGUAGE plpgsql AS $$
+DECLARE
+	own integer[];
+	fresh integer[];
+BEGIN
+	SELECT a.aliases || ARRAY[address_key(a.email),
+	    address_key(a.imap_login)] INTO own
+	FROM accounts a WHERE a.id = acc;
+	IF EXISTS (SELECT FROM mailbox WHERE id = box AND role = 'sent') THEN
+		fresh := ARRAY(SELECT address_key(a) AS k
+		    FROM (SELECT DISTINCT lower(f COLLATE "C") AS a
+		        FROM unnest(from_addrs) f WHERE f IS NOT NULL) d
+		    WHERE address_key(a) <> ALL (own) LIMIT 32);
+		IF cardinality(fresh) > 0 THEN
+			UPDATE accounts SET aliases = (aliases || fresh)[:64]
+			WHERE id = acc;
+		END IF;
+	END IF;
+	RETURN own || fresh;
 END $$;
 
 -- Replies that name no parent join a thread of the same subject and people
 -- within 14 days, whichever comes first; two first messages never meet.  An
 -- hour is allowed for clocks that differ.
 -- m_start: 1 = first message, 2 = reply that names no parent, 0 = neither.
-CREATE FUNCTION thread_by_subject(acc uuid, todo integer[], ids bigint[],
-    m_start smallint[], m_key bigint[], m_at timestamptz[]) RETURNS void
+-- merged: the threads that became one, those that are gone as well.
+CREATE FUNCTION thread_by_subject(acc uuid, own integer[], todo integer[],
+    ids bigint[], m_start smallint[], m_key bigint[], m_at timestamptz[],
+    OUT merged bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
+	looked_at CONSTANT integer := 50;
 	i integer;
-	mine bigint;
+	mine threads;
 	other bigint;
 BEGIN
+	merged := '{}';
 	-- A first message, for orphans that came before it.
 	FOR i, other IN
 		SELECT k, t.id FROM unnest(todo) k
-		JOIN threads t ON t.subject_key = m_key[k]
-		    AND t.account_id = acc AND t.starts = 2
-		WHERE m_start[k] = 1
+		CROSS JOIN LATERAL (SELECT * FROM threads c
+		    WHERE c.subject_key = m_key[k] AND c.starts = 2
+		        AND c.first_at >= m_at[k] - interval '14 days'
+		        AND c.first_at <= m_at[k] + interval '14 days'
+		    ORDER BY c.first_at DESC, c.id DESC
+		    LIMIT looked_at) t
+		WHERE m_start[k] = 1 AND t.account_id = acc
 		    AND t.last_at >= m_at[k] - interval '1 hour'
-		    AND t.first_at <= m_at[k] + interval '14 days'
+		    AND EXISTS (SELECT FROM message m JOIN threads f
+		        ON f.id = m.thread_id WHERE m.id = ids[k]
+		        AND people_meet(own, t.authors, t.people, f.people))
 		ORDER BY t.first_at, t.id, m_at[k] <= t.first_at DESC,
 		    m_at[k] DESC
 	LOOP
-		SELECT thread_id INTO mine FROM message WHERE id = ids[i];
-		CONTINUE WHEN mine = other
-		    OR NOT EXISTS (SELECT FROM threads
-		        WHERE id = other AND starts = 2)
-		    OR NOT threads_share_people(acc, mine, other);
-		PERFORM thread_merge(acc, least(mine, other),
-		    ARRAY[greatest(mine, other)]);
+		SELECT t.* INTO mine FROM message m
+		JOIN threads t ON t.id = m.thread_id WHERE m.id = ids[i];
+		CONTINUE WHEN mine.id = other OR NOT EXISTS (
+		    SELECT FROM threads WHERE id = other AND starts = 2);
+		PERFORM thread_merge(acc, ARRAY[mine.id, other]);
+		merged := merged || mine.id || other;
 	END LOOP;
 	-- A reply, for what is there.
 	FOR i IN
@@ -205,32 +267,58 @@ BEGIN
 		WHERE m_start[k] = 2 AND m_key[k] IS NOT NULL
 		ORDER BY m_at[k], k
 	LOOP
-		SELECT thread_id INTO mine FROM message WHERE id = ids[i];
-		CONTINUE WHEN EXISTS (SELECT FROM threads
-		    WHERE id = mine AND starts & 1 <> 0);
-		SELECT t.id INTO other FROM threads t
-		WHERE t.subject_key = m_key[i] AND t.account_id = acc
-		    AND t.id <> mine
-		    AND t.first_at <= m_at[i] + interval '1 hour'
+		SELECT t.* INTO mine FROM message m
+		JOIN threads t ON t.id = m.thread_id WHERE m.id = ids[i];
+		CONTINUE WHEN mine.starts & 1 <> 0;
+		SELECT t.id INTO other
+		FROM (SELECT * FROM threads c
+		    WHERE c.subject_key = m_key[i]
+		        AND c.first_at <= m_at[i] + interval '1 hour'
+		    ORDER BY c.first_at DESC, c.id DESC
+		    LIMIT looked_at) t
+		WHERE t.account_id = acc AND t.id <> mine.id
 		    AND t.last_at >= m_at[i] - interval '14 days'
-		    AND threads_share_people(acc, mine, t.id)
+		    AND (people_meet(own, mine.authors, mine.people, t.people)
+		        OR t.starts = 2 AND people_meet(own, t.authors,
+		            t.people, mine.people))
 		ORDER BY t.starts & 1 DESC, t.first_at DESC, t.id
 		LIMIT 1;
 		IF FOUND THEN
-			PERFORM thread_merge(acc, least(mine, other),
-			    ARRAY[greatest(mine, other)]);
+			PERFORM thread_merge(acc, ARRAY[mine.id, other]);
+			merged := merged || mine.id || other;
 		END IF;
 	END LOOP;
 END $$;
 
--- Messages of these threads came back (+1) or went (-1).
+CREATE FUNCTION threads_of(message_ids bigint[]) RETURNS bigint[]
+LANGUAGE sql STABLE AS $$
+	SELECT coalesce(array_agg(DISTINCT thread_id), '{}') FROM message
+	WHERE id = ANY (message_ids)
+$$;
+
+-- Messages of these threads came back (+1) or went (-1).  The threads.
 CREATE FUNCTION thread_count(message_ids bigint[], delta integer)
-    RETURNS void
+    RETURNS bigint[]
 LANGUAGE sql AS $$
-	UPDATE threads t SET messages = t.messages + delta * c.n
-	FROM (SELECT thread_id, count(*) AS n FROM message
-	    WHERE id = ANY (message_ids) GROUP BY 1) c
-	WHERE t.id = c.thread_id
+	WITH done AS (
+		UPDATE threads t SET messages = t.messages + delta * c.n,
+		    last_at = CASE
+		        WHEN delta > 0 AND t.messages <= 0 THEN c.newest
+		        WHEN delta > 0 THEN greatest(t.last_at, c.newest)
+		        WHEN c.newest < t.last_at THEN t.last_at
+		        -- the newest that is left
+		        ELSE coalesce((SELECT m.internal_date FROM message m
+		            JOIN message_state s ON s.message_id = m.id
+		            WHERE m.thread_id = t.id AND s.deleted_at IS NULL
+		            ORDER BY m.internal_date DESC LIMIT 1), t.last_at)
+		        END
+		FROM (SELECT thread_id, count(*) AS n,
+		        max(internal_date) AS newest
+		    FROM message WHERE id = ANY (message_ids) GROUP BY 1) c
+		WHERE t.id = c.thread_id
+		RETURNING t.id
+	)
+	SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM done
 $$;
 
 -- What the server says, with what the application changed since.
@@ -315,7 +403,7 @@ END $$;
 -- in seconds * 2^20 + number of the row, so that a minimum names its row.
 
 CREATE FUNCTION ingest(acc uuid, box bigint, gen bigint, cur bigint[],
-    n_comp integer,
+    n_comp integer, c_authors text[], c_people text[],
     m_uid bigint[], m_flags integer[], m_keywords text[], m_modseq bigint[],
     m_size bigint[], m_internal timestamptz[], m_sent timestamptz[],
     m_mid bigint[], m_message_id text[], m_in_reply_to text[],
@@ -331,8 +419,8 @@ CREATE FUNCTION ingest(acc uuid, box bigint, gen bigint, cur bigint[],
     r_mid bigint[], r_comp integer[],
     a_row integer[], a_ordinal integer[], a_size bigint[],
     a_inline boolean[], a_type text[], a_filename text[], a_cid text[],
-    OUT created bigint[], OUT updated bigint[], OUT newest bigint,
-    OUT stored bigint)
+    OUT created bigint[], OUT updated bigint[], OUT threads bigint[],
+    OUT newest bigint, OUT stored bigint)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET enable_bitmapscan = off AS $$
@@ -342,6 +430,8 @@ DECLARE
 	ids bigint[];           -- of all rows; only those of todo are used
 	blob_ids bigint[];
 	thread_ids bigint[];    -- by component
+	merged bigint[];        -- threads that have become one
+	merged_too bigint[];
 	known integer[];        -- rows that are there already
 	back integer[];         -- rows that found their old message
 	back_ids bigint[];
@@ -446,22 +536,29 @@ BEGIN
 		END IF;
 
 		-- 4. Threads.
-		thread_ids := thread_resolve(acc, n_comp, r_mid, r_comp);
+		SELECT r.threads, r.merged INTO thread_ids, merged
+		FROM thread_resolve(acc, n_comp, r_mid, r_comp) r;
 		INSERT INTO threads AS t (id, account_id, messages, first_at,
-		    last_at, subject_key, starts, subject)
+		    last_at, subject_key, starts, authors, people, subject)
 		SELECT f.id, acc, f.n, m_internal[f.oldest], f.last_at,
 		    m_subject_key[f.oldest], f.starts,
+		    people_of(c_authors, thread_ids, f.id, f.comp, f.last_comp),
+		    people_of(c_people, thread_ids, f.id, f.comp, f.last_comp),
 		    m_base_subject[f.oldest]
 		FROM (SELECT thread_ids[m_comp[i]] AS id, count(*) AS n,
 		        (min(m_age[i]) & 1048575)::integer AS oldest,
 		        max(m_internal[i]) AS last_at,
-		        bit_or(m_start[i]) AS starts
+		        bit_or(m_start[i]) AS starts,
+		        min(m_comp[i]) AS comp, max(m_comp[i]) AS last_comp
 		    FROM unnest(todo) i GROUP BY 1) f
 		ON CONFLICT (id) DO UPDATE SET
 		    messages = t.messages + excluded.messages,
 		    first_at = least(t.first_at, excluded.first_at),
-		    last_at = greatest(t.last_at, excluded.last_at),
+		    last_at = CASE WHEN t.messages <= 0 THEN excluded.last_at
+		        ELSE greatest(t.last_at, excluded.last_at) END,
 		    starts = t.starts | excluded.starts,
+		    authors = people_join(t.authors, excluded.authors),
+		    people = people_join(t.people, excluded.people),
 		    subject = CASE WHEN excluded.first_at < t.first_at
 		        THEN excluded.subject ELSE t.subject END,
 		    subject_key = CASE WHEN excluded.first_at < t.first_at
@@ -499,8 +596,12 @@ BEGIN
 			WHERE cardinality(todo) = n
 			    OR a_row[k] = ANY (todo);
 		END IF;
-		PERFORM thread_by_subject(acc, todo, ids, m_start,
-		    m_subject_key, m_internal);
+		SELECT b.merged INTO merged_too FROM thread_by_subject(acc,
+		    own_people(acc, box, m_from_addr), todo, ids, m_start,
+		    m_subject_key, m_internal) b;
+		SELECT array_agg(DISTINCT t ORDER BY t) INTO threads
+		FROM (SELECT unnest(merged || merged_too) AS t
+		    UNION ALL SELECT thread_ids[m_comp[i]] FROM unnest(todo) i) x;
 		SELECT array_agg(ids[i] ORDER BY ids[i]),
 		    extract(epoch FROM max(m_internal[i]))::bigint
 		INTO created, newest
@@ -508,6 +609,7 @@ BEGIN
 		delta := delta + cardinality(todo);
 	END IF;
 	created := coalesce(created, '{}');
+	threads := coalesce(threads, '{}') || threads_of(updated);
 	stored := mailbox_advance(acc, box, gen, cur, delta);
 END $$;
 
@@ -518,7 +620,8 @@ END $$;
 CREATE FUNCTION apply_changes(acc uuid, box bigint, gen bigint,
     cur bigint[], f_uid bigint[], f_flags integer[], f_keywords text[],
     f_modseq bigint[], vanished bigint[],
-    OUT updated bigint[], OUT deleted bigint[], OUT stored bigint)
+    OUT updated bigint[], OUT deleted bigint[], OUT threads bigint[],
+    OUT stored bigint)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off AS $$
 DECLARE
@@ -576,11 +679,12 @@ BEGIN
 		FROM gone;
 		IF deleted IS NOT NULL THEN
 			delta := -cardinality(deleted);
-			PERFORM thread_count(deleted, -1);
+			threads := thread_count(deleted, -1);
 		END IF;
 	END IF;
 	updated := coalesce(updated, '{}');
 	deleted := coalesce(deleted, '{}');
+	threads := coalesce(threads, '{}');
 	stored := mailbox_advance(acc, box, gen, cur, delta);
 END $$;
 
@@ -602,7 +706,8 @@ END $$;
 CREATE FUNCTION recognise(acc uuid, box bigint, gen bigint, p_uid bigint[],
     p_flags integer[], p_keywords text[], p_modseq bigint[], p_size bigint[],
     p_internal timestamptz[], p_mid bigint[],
-    OUT recognised integer[], OUT updated bigint[], OUT stored bigint)
+    OUT recognised integer[], OUT updated bigint[], OUT threads bigint[],
+    OUT stored bigint)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off AS $$
 DECLARE
@@ -648,12 +753,13 @@ BEGIN
 	WHERE s.deleted_at IS NULL;
 	recognised := coalesce(recognised, '{}');
 	updated := coalesce(updated, '{}');
+	threads := threads_of(updated);
 	stored := mailbox_advance(acc, box, gen, NULL, delta);
 END $$;
 
 -- The remapping is complete: what was not found again is deleted.
 CREATE FUNCTION mailbox_settle(acc uuid, box bigint, gen bigint,
-    OUT deleted bigint[])
+    OUT deleted bigint[], OUT threads bigint[])
 LANGUAGE plpgsql AS $$
 BEGIN
 	WITH gone AS (
@@ -664,7 +770,7 @@ BEGIN
 	)
 	SELECT coalesce(array_agg(message_id ORDER BY message_id), '{}')
 	INTO deleted FROM gone;
-	PERFORM thread_count(deleted, -1);
+	threads := thread_count(deleted, -1);
 	PERFORM mailbox_advance(acc, box, gen, NULL, 0);
 	UPDATE mailbox SET is_remapping = false WHERE id = box;
 END $$;

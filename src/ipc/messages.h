@@ -188,6 +188,7 @@ struct msg_activity {
 	X(EVENT_MESSAGE_NEW, "message.new")              \
 	X(EVENT_MESSAGE_UPDATED, "message.updated")      \
 	X(EVENT_MESSAGE_DELETED, "message.deleted")      \
+	X(EVENT_THREAD, "thread.changed")                \
 	X(EVENT_MAILBOX, "mailbox.changed")              \
 	X(EVENT_JOB_FAILED, "job.failed")                \
 	X(EVENT_OUTBOX, "outbox.changed")                \

@@ -25,7 +25,14 @@ enum field {
 	F_MAILBOX_ID = 1 << 7,
 	F_IDS = 1 << 8, /* message_ids and count */
 	F_JOB = 1 << 9, /* as "id" */
+	F_THREADS = 1 << 10, /* thread_ids and count */
 };
+
+static const char *
+ids_key(unsigned has)
+{
+	return has & F_THREADS ? "thread_ids" : "message_ids";
+}
 
 static const unsigned fields_of[EVENT_COUNT] = {
 	[EVENT_ACCOUNT_STATE] = F_ACCOUNT | F_USER | F_STATE | F_REASON,
@@ -34,6 +41,7 @@ static const unsigned fields_of[EVENT_COUNT] = {
 	[EVENT_MESSAGE_NEW] = F_ACCOUNT | F_MAILBOX_ID | F_IDS,
 	[EVENT_MESSAGE_UPDATED] = F_ACCOUNT | F_MAILBOX_ID | F_IDS,
 	[EVENT_MESSAGE_DELETED] = F_ACCOUNT | F_MAILBOX_ID | F_IDS,
+	[EVENT_THREAD] = F_ACCOUNT | F_THREADS,
 	[EVENT_MAILBOX] = F_ACCOUNT | F_MAILBOX_ID | F_CHANGE,
 	[EVENT_JOB_FAILED] = F_JOB | F_ACCOUNT | F_STATE | F_REASON,
 	[EVENT_OUTBOX] = F_JOB | F_ACCOUNT | F_STATE | F_REASON,
@@ -134,8 +142,8 @@ payload_json(const struct msg_event *event)
 		json_object_set_new(payload, number_fields[i].key,
 		    json_integer(number));
 	}
-	if (has & F_IDS) {
-		json_object_set_new(payload, "message_ids", ids_json(event));
+	if (has & (F_IDS | F_THREADS)) {
+		json_object_set_new(payload, ids_key(has), ids_json(event));
 		json_object_set_new(payload, "count",
 		    json_integer(event->count));
 	}
@@ -221,9 +229,9 @@ parse_plain(const json_t *payload, struct msg_event *event)
 		memcpy(AT_RW(event, number_fields[i].offset), &number,
 		    sizeof(number));
 	}
-	if ((has & F_IDS) == 0)
+	if ((has & (F_IDS | F_THREADS)) == 0)
 		return;
-	array = json_object_get(payload, "message_ids");
+	array = json_object_get(payload, ids_key(has));
 	for (i = 0; i < json_array_size(array) && i < MSG_IDS_MAX; i++) {
 		item = json_array_get(array, i);
 		event->ids[event->n_ids++] = json_integer_value(item);

@@ -101,13 +101,14 @@ store_apply(struct store *s, const struct fence *fence,
 	param_column(&p, &c.modseq);
 	param_column(&p, &gone);
 	rc = c.uid.n == 0 && gone.n == 0 && cursor == NULL ? 0 :
-	    session_fenced(s, fence, "SELECT updated, deleted, stored "
+	    session_fenced(s, fence, "SELECT updated, deleted, threads, stored "
 	    "FROM apply_changes($1, $2, $3, $4, $5, $6, $7, $8, $9)", &p,
 	    &res, err);
 	if (rc == 0 && (c.uid.n > 0 || gone.n > 0 || cursor != NULL)) {
 		result_ids(arena, res, 0, 0, &result_r->updated);
 		result_ids(arena, res, 0, 1, &result_r->deleted);
-		folder->stored = result_int8(res, 0, 2);
+		result_ids(arena, res, 0, 2, &result_r->threads);
+		folder->stored = result_int8(res, 0, 3);
 		PQclear(res);
 		if (cursor != NULL) {
 			folder->cursor = *cursor;
@@ -174,7 +175,7 @@ store_recognise(struct store *s, const struct fence *fence,
 	param_column(&p, &c.size);
 	param_column(&p, &c.internal);
 	param_column(&p, &c.mid);
-	rc = session_fenced(s, fence, "SELECT recognised, updated, stored "
+	rc = session_fenced(s, fence, "SELECT recognised, updated, threads, stored "
 	    "FROM recognise($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", &p,
 	    &res, err);
 	places_release(&c);
@@ -182,7 +183,8 @@ store_recognise(struct store *s, const struct fence *fence,
 		return -1;
 	result_ids(arena, res, 0, 0, &found);
 	result_ids(arena, res, 0, 1, &result_r->updated);
-	folder->stored = result_int8(res, 0, 2);
+	result_ids(arena, res, 0, 2, &result_r->threads);
+	folder->stored = result_int8(res, 0, 3);
 	PQclear(res);
 	for (i = 0; i < found.n; i++)
 		if (found.ids[i] >= 1 && (size_t)found.ids[i] <= n)
@@ -200,10 +202,12 @@ store_folder_settle(struct store *s, const struct fence *fence,
 
 	*result_r = (struct commit_result){ 0 };
 	param_folder(&p, fence, folder);
-	if (session_fenced(s, fence, "SELECT mailbox_settle($1, $2, $3)", &p,
+	if (session_fenced(s, fence, "SELECT deleted, threads "
+	    "FROM mailbox_settle($1, $2, $3)", &p,
 	    &res, err) == -1)
 		return -1;
 	result_ids(arena, res, 0, 0, &result_r->deleted);
+	result_ids(arena, res, 0, 1, &result_r->threads);
 	PQclear(res);
 	folder->is_remapping = false;
 	return 0;

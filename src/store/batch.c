@@ -19,12 +19,20 @@
 #define SEARCH_ATTACHMENTS 100
 #define RECIPIENTS_BYTES 65536
 #define REFS_BYTES 65536
+/* Of more references only the first and the last count for the thread: each is
+ * a row (thread_ref), and a header has room for ten thousand. */
+#define REFS_FIRST 20
+#define REFS_LAST 80
+/* Of a message's people, and of a thread's (people_join()). */
+#define PEOPLE_MAX 32
 #define ATTACHMENTS_MAX 1000
 /* A mail cannot have come from further in the future. */
 #define FUTURE_SECS 86400
 
 /* The array parameters of ingest(), in its order. */
 #define BATCH_COLUMNS(X)              \
+	X(C_AUTHORS, PG_TEXT)         \
+	X(C_PEOPLE, PG_TEXT)          \
 	X(M_UID, PG_INT8)             \
 	X(M_FLAGS, PG_INT4)           \
 	X(M_KEYWORDS, PG_TEXT)        \
@@ -94,10 +102,19 @@ struct entry {
 	int64_t subject; /* hash */
 };
 
+/* Somebody a message is from or was sent to. */
+struct person {
+	uint32_t message;
+	int32_t key;
+	bool is_author;
+};
+
 struct batch {
 	struct column columns[COLUMN_COUNT];
 	struct entry *entries;
 	size_t n, cap;
+	struct person *people;
+	size_t n_people, cap_people;
 	struct components components;
 	struct buf scratch;
 };
@@ -125,6 +142,7 @@ batch_free(struct batch **b)
 		column_release(&(*b)->columns[i]);
 	components_release(&(*b)->components);
 	buf_release(&(*b)->scratch);
+	free((*b)->people);
 	free((*b)->entries);
 	free(*b);
 	*b = NULL;
@@ -138,7 +156,7 @@ batch_reset(struct batch *b)
 	for (i = 0; i < COLUMN_COUNT; i++)
 		column_reset(&b->columns[i]);
 	components_reset(&b->components);
-	b->n = 0;
+	b->n = b->n_people = 0;
 }
 
 size_t
@@ -281,7 +299,7 @@ add_attachments(struct batch *b, const struct content *c)
 	}
 }
 
-/* References as one line of text; all of them count for the thread. */
+/* References as one line of text. */
 static void
 add_references(struct batch *b, const struct content *c, uint32_t message)
 {
@@ -291,7 +309,9 @@ add_references(struct batch *b, const struct content *c, uint32_t message)
 
 	buf_reset(line);
 	for (i = 0; i < c->n_references; i++) {
-		components_mid(comps, message, mid_hash(c->references[i]));
+		if (i < REFS_FIRST || i + REFS_LAST >= c->n_references)
+			components_mid(comps, message,
+			    mid_hash(c->references[i]));
 		if (line->len + strlen(c->references[i]) < REFS_BYTES) {
 			if (line->len > 0)
 				buf_addc(line, ' ');
@@ -302,6 +322,27 @@ add_references(struct batch *b, const struct content *c, uint32_t message)
 	if (c->in_reply_to != NULL)
 		components_mid(comps, message, mid_hash(c->in_reply_to));
 	column_text(&b->columns[M_IN_REPLY_TO], c->in_reply_to);
+}
+
+static void
+add_person(struct batch *b, uint32_t message, const char *addr,
+    bool is_author)
+{
+	if (addr == NULL || *addr == '\0')
+		return;
+	GROW(b->people, b->n_people, b->cap_people);
+	b->people[b->n_people++] = (struct person){ message,
+		address_key(addr), is_author };
+}
+
+static void
+add_people(struct batch *b, const struct content *c, uint32_t message)
+{
+	size_t i;
+
+	add_person(b, message, c->from_addr, true);
+	for (i = 0; i < c->n_recipients && i < PEOPLE_MAX; i++)
+		add_person(b, message, c->recipients[i].addr, false);
 }
 
 static void
@@ -321,6 +362,7 @@ add_identity(struct batch *b, const struct content *c, struct entry *e)
 		column_null(&b->columns[M_MID]);
 	column_text(&b->columns[M_MESSAGE_ID], c->message_id);
 	add_references(b, c, message);
+	add_people(b, c, message);
 	if (is_alone && !c->is_reply)
 		start = START_FIRST;
 	else if (is_alone && has_subject)
@@ -469,20 +511,101 @@ seal_blobs(struct batch *b)
 	free(number);
 }
 
+/* The numbers 0 .. n-1 sorted by key[number], which is 1 .. n_keys; those of
+ * key k stand from from_r[k] to from_r[k + 1].  Both are to be freed. */
+static uint32_t *
+sort_by_key(const uint32_t *key, size_t n, uint32_t n_keys, size_t **from_r)
+{
+	size_t *from = xcalloc(n_keys + 3, sizeof(*from));
+	uint32_t *order = xcalloc(n + 1, sizeof(*order));
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		from[key[i] + 2]++;
+	for (i = 1; i < n_keys + 3; i++)
+		from[i] += from[i - 1];
+	for (i = 0; i < n; i++)
+		order[from[key[i] + 1]++] = (uint32_t)i;
+	*from_r = from;
+	return order;
+}
+
+/* The Message-IDs of a component stand together: see thread_resolve(). */
+static void
+seal_mids(struct batch *b, const uint32_t *comp, uint32_t n_comp)
+{
+	struct components *c = &b->components;
+	uint32_t *key = xcalloc(c->n_mids + 1, sizeof(*key)), *order;
+	size_t *from, i;
+
+	for (i = 0; i < c->n_mids; i++)
+		key[i] = comp[c->first[i]];
+	order = sort_by_key(key, c->n_mids, n_comp, &from);
+	for (i = 0; i < c->n_mids; i++) {
+		column_int8(&b->columns[R_MID], c->mids[order[i]]);
+		column_int4(&b->columns[R_COMP], (int32_t)key[order[i]]);
+	}
+	free(order);
+	free(from);
+	free(key);
+}
+
+/* "{1,2,3}": each once. */
+static void
+put_people(struct batch *b, enum batch_column column, const uint32_t *numbers,
+    size_t n)
+{
+	int32_t seen[PEOPLE_MAX];
+	struct buf *text = &b->scratch;
+	size_t i, k, n_seen = 0;
+
+	buf_reset(text);
+	buf_addc(text, '{');
+	for (i = 0; i < n && n_seen < PEOPLE_MAX; i++) {
+		const struct person *p = &b->people[numbers[i]];
+
+		for (k = 0; k < n_seen && seen[k] != p->key; k++)
+			;
+		if (k < n_seen || (column == C_AUTHORS && !p->is_author))
+			continue;
+		buf_addf(text, "%s%d", n_seen > 0 ? "," : "", p->key);
+		seen[n_seen++] = p->key;
+	}
+	buf_addc(text, '}');
+	column_text(&b->columns[column], buf_str(text));
+}
+
+static void
+seal_people(struct batch *b, const uint32_t *comp, uint32_t n_comp)
+{
+	uint32_t *key = xcalloc(b->n_people + 1, sizeof(*key)), *order, k;
+	size_t *from, i;
+
+	for (i = 0; i < b->n_people; i++)
+		key[i] = comp[b->people[i].message];
+	order = sort_by_key(key, b->n_people, n_comp, &from);
+	for (k = 1; k <= n_comp; k++) {
+		put_people(b, C_AUTHORS, order + from[k],
+		    from[k + 1] - from[k]);
+		put_people(b, C_PEOPLE, order + from[k],
+		    from[k + 1] - from[k]);
+	}
+	free(order);
+	free(from);
+	free(key);
+}
+
 static uint32_t
 seal_components(struct batch *b)
 {
-	struct components *c = &b->components;
 	uint32_t *comp = xcalloc(b->n + 1, sizeof(*comp));
-	uint32_t n_comp = components_number(c, comp);
+	uint32_t n_comp = components_number(&b->components, comp);
 	size_t i;
 
 	for (i = 0; i < b->n; i++)
 		column_int4(&b->columns[M_COMP], (int32_t)comp[i]);
-	for (i = 0; i < c->n_mids; i++) {
-		column_int8(&b->columns[R_MID], c->mids[i]);
-		column_int4(&b->columns[R_COMP], (int32_t)comp[c->first[i]]);
-	}
+	seal_mids(b, comp, n_comp);
+	seal_people(b, comp, n_comp);
 	free(comp);
 	return n_comp;
 }
@@ -509,7 +632,8 @@ batch_params(struct batch *b, const struct uuid *account_id,
     struct params *p)
 {
 	/* Again from scratch: a batch may be sent twice. */
-	static const enum batch_column sealed[] = { M_BLOB, M_COMP,
+	static const enum batch_column sealed[] = { C_AUTHORS,
+		C_PEOPLE, M_BLOB, M_COMP,
 		M_SUBJECT_KEY, B_DIGEST, B_SEGMENT, B_OFFSET, B_CODEC,
 		B_STORED, B_SIZE, B_COPIES, R_MID, R_COMP };
 	size_t i;

@@ -36,7 +36,8 @@ ingest_sql(struct buf *sql, int n)
 {
 	int i;
 
-	buf_adds(sql, "SELECT created, updated, newest, stored FROM ingest(");
+	buf_adds(sql, "SELECT created, updated, threads, newest, stored "
+	    "FROM ingest(");
 	for (i = 1; i <= n; i++)
 		buf_addf(sql, "%s$%d", i > 1 ? ", " : "", i);
 	buf_addc(sql, ')');
@@ -130,8 +131,9 @@ store_commit_wait(struct store *s, struct arena *arena,
 		res = results[s->commit.has_prepare ? 1 : 0];
 		result_ids(arena, res, 0, 0, &result_r->created);
 		result_ids(arena, res, 0, 1, &result_r->updated);
-		result_r->newest_mail_secs = result_int8(res, 0, 2);
-		s->commit.folder->stored = result_int8(res, 0, 3);
+		result_ids(arena, res, 0, 2, &result_r->threads);
+		result_r->newest_mail_secs = result_int8(res, 0, 3);
+		s->commit.folder->stored = result_int8(res, 0, 4);
 		if (s->commit.has_cursor) {
 			s->commit.folder->cursor = s->commit.cursor;
 			s->commit.folder->generation++;

@@ -346,6 +346,7 @@ struct changed_ids {
 };
 struct commit_result {
 	struct changed_ids created, updated, deleted;
+	struct changed_ids threads; /* rows new, changed or merged away */
 	int64_t newest_mail_secs; /* newest internal date of created; 0: none */
 };
 

@@ -35,19 +35,38 @@ mid_hash(const char *message_id)
 	return hash(message_id, strlen(message_id));
 }
 
+static void
+add_lower(struct buf *out, const char *p)
+{
+	for (; *p != '\0'; p++)
+		buf_addc(out, *p >= 'A' && *p <= 'Z' ?
+		    (char)(*p - 'A' + 'a') : *p);
+}
+
 int64_t
 subject_hash(const char *base_subject)
 {
 	struct buf lower = BUF_INIT;
-	const char *p;
 	int64_t v;
 
-	for (p = base_subject; *p != '\0'; p++)
-		buf_addc(&lower, *p >= 'A' && *p <= 'Z' ?
-		    (char)(*p - 'A' + 'a') : *p);
+	add_lower(&lower, base_subject);
 	v = hash(buf_str(&lower), lower.len);
 	buf_release(&lower);
 	return v;
+}
+
+int32_t
+address_key(const char *address)
+{
+	unsigned char out[crypto_hash_sha256_BYTES];
+	struct buf lower = BUF_INIT;
+
+	add_lower(&lower, address);
+	crypto_hash_sha256(out, (const unsigned char *)buf_str(&lower),
+	    lower.len);
+	buf_release(&lower);
+	return (int32_t)((uint32_t)out[0] << 24 | (uint32_t)out[1] << 16 |
+	    (uint32_t)out[2] << 8 | out[3]);
 }
 
 void

@@ -46,5 +46,7 @@ uint32_t components_number(struct components *c, uint32_t *comp_r);
 int64_t mid_hash(const char *message_id);
 /* The same of a subject, without regard to ASCII case. */
 int64_t subject_hash(const char *base_subject);
+/* An address as address_key() of etc/schema/002_write.sql makes it. */
+int32_t address_key(const char *address);
 
 #endif

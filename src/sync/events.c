@@ -49,6 +49,7 @@ events_commit(struct session *s, int64_t folder_id,
 	emit_ids(s, EVENT_MESSAGE_NEW, folder_id, &result->created);
 	emit_ids(s, EVENT_MESSAGE_UPDATED, folder_id, &result->updated);
 	emit_ids(s, EVENT_MESSAGE_DELETED, folder_id, &result->deleted);
+	emit_ids(s, EVENT_THREAD, 0, &result->threads);
 	s->totals.created += (uint32_t)result->created.n;
 	s->totals.updated += (uint32_t)result->updated.n;
 	s->totals.deleted += (uint32_t)result->deleted.n;

@@ -6,6 +6,7 @@
 #include "store_world.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/xmem.h"
 #include "store/tsvector.h"
 
@@ -56,6 +57,11 @@ check_counters(void)
 	    "WHERE account_id = %s AND messages <> (SELECT count(*) "
 	    "FROM messages m WHERE m.thread_id = t.id "
 	    "AND m.deleted_at IS NULL)", world_account(&w)));
+	ck_assert_int_eq(0, world_int(&w, "SELECT count(*) FROM threads t "
+	    "WHERE account_id = %s AND messages > 0 AND last_at <> "
+	    "(SELECT max(internal_date) FROM messages m WHERE "
+	    "m.thread_id = t.id AND m.deleted_at IS NULL)",
+	    world_account(&w)));
 	ck_assert_int_eq(0, world_int(&w, "SELECT count(*) FROM messages m "
 	    "WHERE account_id = %s AND NOT EXISTS (SELECT FROM threads t "
 	    "WHERE t.id = m.thread_id AND t.account_id = m.account_id)",
@@ -925,7 +931,7 @@ START_TEST(components_of_a_batch_that_meet_only_in_the_table)
 }
 END_TEST
 
-START_TEST(thousands_of_references_are_all_remembered)
+START_TEST(of_thousands_of_references_the_first_and_last_count)
 {
 	struct buf refs = BUF_INIT;
 	struct mail m = { .uid = 1, .id = "m@x" };
@@ -941,7 +947,7 @@ START_TEST(thousands_of_references_are_all_remembered)
 	ids[1] = world_deliver(&w, inbox, &first);
 	ids[2] = world_deliver(&w, inbox, &last);
 	check_one_thread(ids, 3);
-	ck_assert_int_eq(rows_of("thread_ref"), 2001);
+	ck_assert_int_eq(rows_of("thread_ref"), 101);
 	buf_release(&refs);
 }
 END_TEST
@@ -1016,6 +1022,170 @@ START_TEST(a_reply_without_references_joins_by_subject)
 		ck_assert_int_ne(world_thread(&w, ids[4]),
 		    world_thread(&w, ids[i]));
 	}
+}
+END_TEST
+
+/*
+ * F-A1, F-B15: auto-replies to a newsletter that went out under an alias.  What
+ * they have in common is the alias and the subject: strangers stay strangers,
+ * and what one of them costs does not grow with their number.
+ */
+START_TEST(strangers_who_reply_to_an_alias_stay_strangers)
+{
+	struct mail first = { .uid = 1, .id = "0@x", .subject = "News",
+		.from = "news@example.org", .to = "news@example.org" };
+	struct mail m = { .subject = "news", .is_reply = true,
+		.to = "news@example.org" };
+	int64_t start, msecs, least = INT64_MAX, last = 0;
+	int64_t ids[2];
+	int n = 0, batch, i;
+
+	ids[0] = world_deliver(&w, inbox, &first);
+	for (batch = 0; batch < 10; batch++) {
+		for (i = 0; i < 200; i++, n++) {
+			m.uid = (uint32_t)n + 2;
+			m.id = arena_printf(w.arena, "r%d@x", n);
+			m.from = arena_printf(w.arena, "s%d@example.net", n);
+			world_add(&w, &m);
+		}
+		start = clock_mono_msecs();
+		world_commit(&w, inbox);
+		msecs = clock_mono_msecs() - start;
+		least = msecs < least ? msecs : least;
+		last = msecs;
+	}
+	ck_assert_int_eq(rows_of("threads"), 2001);
+	ck_assert_int_lt(last, least * 8 + 400);
+	/* One of them again, soon, and one of two who were both there. */
+	m.uid = 5000;
+	m.id = "again@x";
+	m.from = "s1999@example.net";
+	ids[1] = world_deliver(&w, inbox, &m);
+	ck_assert_int_eq(rows_of("threads"), 2001);
+	ck_assert_int_eq(world_thread(&w, ids[1]), world_thread(&w,
+	    id_at(inbox, 2001)));
+	ck_assert_int_ne(world_thread(&w, ids[0]), world_thread(&w, ids[1]));
+	check_counters();
+}
+END_TEST
+
+/* F-B15: under which addresses we write ourselves is learnt from Sent. */
+START_TEST(an_address_that_sent_mail_comes_from_is_our_own)
+{
+	struct folder *sent = world_folder(&w, "Sent");
+	struct mail ours = { .uid = 1, .id = "1@x", .subject = "News",
+		.from = "News@example.org", .to = "news@example.org" };
+	struct mail mine = { .uid = 2, .id = "2@x", .subject = "Plan",
+		.from = "news@example.org", .to = "bob@example.net" };
+	struct mail m[] = { { .uid = 1, .id = "3@x", .subject = "News",
+		.is_reply = true, .from = "a@example.com",
+		.to = "news@example.org" },
+		{ .uid = 2, .id = "4@x", .subject = "News", .is_reply = true,
+		.from = "news@example.org", .to = "b@example.com" },
+		{ .uid = 3, .id = "5@x", .subject = "Plan", .is_reply = true,
+		.from = "bob@example.net", .to = "news@example.org" },
+		{ .uid = 4, .id = "6@x", .subject = "Plan", .is_reply = true,
+		.from = "news@example.org", .to = "bob@example.net",
+		.date = 1 } };
+	int64_t first, plan, ids[4];
+	int i;
+
+	world_text(&w, "UPDATE mailbox SET role = 'sent' WHERE id = %lld",
+	    (long long)sent->id);
+	first = world_deliver(&w, sent, &ours);
+	plan = world_deliver(&w, sent, &mine);
+	ck_assert_int_eq(1, world_int(&w, "SELECT cardinality(aliases) "
+	    "FROM accounts WHERE id = %s", world_account(&w)));
+	for (i = 0; i < 4; i++)
+		ids[i] = world_deliver(&w, inbox, &m[i]);
+	ck_assert_int_ne(world_thread(&w, ids[0]), world_thread(&w, first));
+	ck_assert_int_ne(world_thread(&w, ids[1]), world_thread(&w, ids[0]));
+	/* To whom it was sent may answer, and we may write once more. */
+	ck_assert_int_eq(world_thread(&w, ids[2]), world_thread(&w, plan));
+	ck_assert_int_eq(world_thread(&w, ids[3]), world_thread(&w, plan));
+	check_counters();
+}
+END_TEST
+
+static const char *
+last_day(int64_t message)
+{
+	return world_text(&w, "SELECT (extract(epoch FROM last_at) - "
+	    "1750000000)::bigint / 86400 || ' ' || messages FROM threads "
+	    "WHERE id = %lld", (long long)world_thread(&w, message));
+}
+
+/* F-B14: what is deleted does not count, whoever deleted it. */
+START_TEST(a_thread_row_is_right_after_every_write)
+{
+	struct mail m[] = { { .uid = 1, .id = "1@x", .date = 1 },
+		{ .uid = 2, .id = "2@x", .refs = "1@x", .date = 2 },
+		{ .uid = 3, .id = "3@x", .refs = "1@x", .date = 3 },
+		{ .uid = 4, .id = "4@x", .date = 9 } };
+	struct mail link = { .uid = 5, .id = "5@x", .refs = "1@x 4@x",
+		.date = 4 };
+	struct folder_op op = { .kind = FOLDER_VANISH };
+	struct folder *other = world_folder(&w, "Other");
+	const uint32_t gone[] = { 3, 2, 4, 1 };
+	int64_t ids[4], thread;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		ids[i] = world_deliver(&w, inbox, &m[i]);
+	thread = world_thread(&w, ids[0]);
+	ck_assert_str_eq(last_day(ids[0]), "3 3");
+	world_apply(&w, inbox, NULL, 0, gone, 1);
+	ck_assert_str_eq(last_day(ids[0]), "2 2");
+	ck_assert_uint_eq(w.result.threads.n, 1);
+	ck_assert_int_eq(w.result.threads.ids[0], thread);
+	/* Back again, under the same UID, then elsewhere. */
+	world_deliver(&w, inbox, &m[2]);
+	ck_assert_str_eq(last_day(ids[0]), "3 3");
+	ck_assert_int_eq(w.result.threads.ids[0], thread);
+	world_apply(&w, inbox, NULL, 0, gone, 1);
+	world_deliver(&w, other, &m[2]);
+	ck_assert_str_eq(last_day(ids[0]), "3 3");
+	op.id = other->id;
+	must(store_folders_write(w.s, &w.fence, &op, 1, &w.err), &w);
+	ck_assert_str_eq(last_day(ids[0]), "2 2");
+	/* All gone, then one is back. */
+	world_apply(&w, inbox, NULL, 0, gone, 2);
+	world_apply(&w, inbox, NULL, 0, gone + 3, 1);
+	world_deliver(&w, inbox, &m[0]);
+	ck_assert_str_eq(last_day(ids[0]), "1 1");
+	/* A thread whose only message is deleted brings no date along; both
+	 * are told, and the larger one keeps its id. */
+	world_apply(&w, inbox, NULL, 0, gone + 2, 1);
+	world_deliver(&w, inbox, &link);
+	ck_assert_str_eq(last_day(ids[0]), "4 2");
+	ck_assert_int_eq(world_thread(&w, ids[0]), thread);
+	ck_assert_int_eq(world_thread(&w, ids[3]), thread);
+	ck_assert_uint_eq(w.result.threads.n, 2);
+	check_counters();
+}
+END_TEST
+
+/* F-A1: of two threads the larger one stays where it is. */
+START_TEST(a_merge_moves_the_smaller_thread)
+{
+	struct mail m = { .uid = 1, .id = "old@x" };
+	struct mail link = { .uid = 100, .id = "link@x",
+		.refs = "old@x big@x" };
+	int64_t old = world_deliver(&w, inbox, &m), big, i;
+
+	m = (struct mail){ .id = "big@x" };
+	for (i = 2; i < 12; i++) {
+		m.uid = (uint32_t)i;
+		m.refs = "big@x";
+		m.id = arena_printf(w.arena, "b%d@x", (int)i);
+		world_add(&w, &m);
+	}
+	world_commit(&w, inbox);
+	big = world_thread(&w, id_at(inbox, 2));
+	ck_assert_int_gt(big, world_thread(&w, old));
+	world_deliver(&w, inbox, &link);
+	ck_assert_int_eq(world_thread(&w, old), big);
+	check_counters();
 }
 END_TEST
 
@@ -1146,11 +1316,15 @@ make_suite(void)
 	tcase_add_test(t, a_late_message_merges_two_threads);
 	tcase_add_test(t, one_batch_merges_a_chain_of_threads);
 	tcase_add_test(t, components_of_a_batch_that_meet_only_in_the_table);
-	tcase_add_test(t, thousands_of_references_are_all_remembered);
+	tcase_add_test(t, of_thousands_of_references_the_first_and_last_count);
 	tcase_add_test(t, self_references_and_loops_are_harmless);
 	tcase_add_test(t, message_ids_shared_and_missing);
 	tcase_add_loop_test(t, a_reply_without_references_joins_by_subject, 0,
 	    4);
+	tcase_add_test(t, strangers_who_reply_to_an_alias_stay_strangers);
+	tcase_add_test(t, an_address_that_sent_mail_comes_from_is_our_own);
+	tcase_add_test(t, a_thread_row_is_right_after_every_write);
+	tcase_add_test(t, a_merge_moves_the_smaller_thread);
 	tcase_add_test(t, threads_do_not_cross_accounts);
 	tcase_add_test(t, purge_removes_what_was_expunged_long_ago);
 	tcase_add_test(t, purge_removes_a_deleted_account);
