@@ -305,8 +305,10 @@ finish_bare(struct parser *a)
 		if (at == end)
 			buf_add(&name, to, (size_t)(end - to));
 		text = clean_name(a, &name);
-		append(a, *text != '\0' ? text : clean_name(a, &a->comment),
-		    clean_addr(a, from, (size_t)(to - from)));
+		if (*text == '\0')
+			text = clean_name(a, &a->comment);
+		buf_reset(&a->comment); /* names one of them */
+		append(a, text, clean_addr(a, from, (size_t)(to - from)));
 	}
 	buf_release(&name);
 }

@@ -18,6 +18,8 @@
 #include "mime/charset_labels.h"
 
 #define KEY_MAX 48
+/* Bytes of UTF-8 that one byte can become, in any charset. */
+#define OUTPUT_MAX 3
 
 /* --- labels -------------------------------------------------------------- */
 
@@ -135,38 +137,31 @@ from_utf8(struct arena *arena, const char *bytes, size_t len, bool is_valid,
 	return text_clean(arena, bytes, len, len_r);
 }
 
-static void
-convert_character(struct codec *c, struct buf *out)
-{
-	uint32_t code = codec_next(c);
-
-	if (code != 0)
-		out->len += text_encode(buf_reserve(out, 4), code);
-}
-
 /* All but UTF-8.  Counts what means nothing there. */
 static void
 convert_into(struct buf *out, enum charset charset, const char *bytes,
     size_t len, size_t *n_bad)
 {
 	bool has_ascii = charset >= CHARSET_GB18030;
+	char *to = buf_reserve(out, len * OUTPUT_MAX + 8);
 	struct codec c;
+	uint32_t code;
 	size_t n;
 
 	codec_init(&c, charset, bytes, len);
-	buf_reserve(out, len + len / 2);
 	while (codec_has_more(&c)) {
-		n = has_ascii && c.second == 0
-		    ? ascii_run(c.p, (size_t)(c.end - c.p)) : 0;
 		/* A NUL is left to the codec, which drops it. */
-		n = strnlen((const char *)c.p, n);
-		if (n > 0) {
-			buf_add(out, c.p, n);
+		if (has_ascii && c.second == 0 && (int8_t)*c.p > 0) {
+			n = ascii_run(c.p, (size_t)(c.end - c.p));
+			n = strnlen((const char *)c.p, n);
+			memcpy(to, c.p, n);
+			to += n;
 			c.p += n;
-		} else {
-			convert_character(&c, out);
+		} else if ((code = codec_next(&c)) != 0) {
+			to += text_encode(to, code);
 		}
 	}
+	out->len = (size_t)(to - out->data);
 	*n_bad = c.n_bad;
 }
 

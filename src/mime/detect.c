@@ -17,6 +17,8 @@
 
 #include "mime/charset_frequent.h"
 
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
 /* More of a text does not change the answer. */
 #define SAMPLE_MAX ((size_t)2048)
 
@@ -190,6 +192,11 @@ detect_script(const struct script *s, const char *bytes, size_t len,
 	return cost;
 }
 
+/* Made by detect_init(): what a byte costs in an alphabet, and is there. */
+static struct byte_cost {
+	unsigned char cost, letter;
+} byte_costs[LENGTH(alphabets)][256];
+
 enum letter { NO_LETTER, ASCII_LETTER, SMALL_LETTER, CAPITAL_LETTER };
 
 /* What stands in texts of any language. */
@@ -239,19 +246,40 @@ detect_neighbours(const struct alphabet *a, enum letter before,
 	return (before == ASCII_LETTER) != (letter == ASCII_LETTER) ? 8 : 0;
 }
 
-static unsigned
-detect_alphabet(const struct alphabet *a, const char *bytes, size_t len,
-    unsigned limit)
+void
+detect_init(void)
 {
-	enum letter before = NO_LETTER, letter;
-	unsigned cost = detect_prior(a->charset);
+	const struct alphabet *a;
+	struct byte_cost *b;
+	enum letter letter;
+	unsigned byte;
 	size_t i;
 
-	for (i = 0; i < len && cost < limit; i++) {
-		cost += detect_narrow(a, codec_byte(a->charset,
-		    (unsigned char)bytes[i]), &letter);
-		cost += detect_neighbours(a, before, letter);
-		before = letter;
+	for (i = 0; i < LENGTH(alphabets); i++) {
+		a = &alphabets[i];
+		for (byte = 0; byte < 256; byte++) {
+			b = &byte_costs[i][byte];
+			b->cost = (unsigned char)detect_narrow(a,
+			    codec_byte(a->charset, byte), &letter);
+			b->letter = (unsigned char)letter;
+		}
+	}
+}
+
+static unsigned
+detect_alphabet(size_t i, const char *bytes, size_t len, unsigned limit)
+{
+	const struct alphabet *a = &alphabets[i];
+	const struct byte_cost *costs = byte_costs[i], *b;
+	enum letter before = NO_LETTER;
+	unsigned cost = detect_prior(a->charset);
+	size_t k;
+
+	for (k = 0; k < len && cost < limit; k++) {
+		b = &costs[(unsigned char)bytes[k]];
+		cost += b->cost;
+		cost += detect_neighbours(a, before, (enum letter)b->letter);
+		before = (enum letter)b->letter;
 	}
 	return cost;
 }
@@ -284,14 +312,14 @@ detect_charset(const char *bytes, size_t len)
 		return best;
 	detect_sample(&bytes, &len);
 	best = CHARSET_WINDOWS1252;
-	for (i = 0; i < sizeof(alphabets) / sizeof(alphabets[0]); i++) {
-		cost = detect_alphabet(&alphabets[i], bytes, len, least);
+	for (i = 0; i < LENGTH(alphabets); i++) {
+		cost = detect_alphabet(i, bytes, len, least);
 		if (cost < least) {
 			least = cost;
 			best = alphabets[i].charset;
 		}
 	}
-	for (i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+	for (i = 0; i < LENGTH(scripts); i++) {
 		cost = detect_script(&scripts[i], bytes, len, least);
 		if (cost < least) {
 			least = cost;
@@ -318,7 +346,7 @@ detect_escapes(const char *bytes, size_t len)
 
 	while ((p = memchr(p, '\x1b', (size_t)(end - p))) != NULL) {
 		p++;
-		for (i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++) {
+		for (i = 0; i < LENGTH(escapes); i++) {
 			n = strlen(escapes[i].text);
 			if ((size_t)(end - p) >= n &&
 			    memcmp(p, escapes[i].text, n) == 0)

@@ -13,6 +13,9 @@
  */
 enum charset detect_charset(const char *bytes, size_t len);
 
+/* Once, before fork: what each byte costs where. */
+void detect_init(void);
+
 /* CHARSET_GUESSED when there is no such escape. */
 enum charset detect_escapes(const char *bytes, size_t len);
 

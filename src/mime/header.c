@@ -224,8 +224,18 @@ is_for_people(enum header_id id)
 static bool
 is_foreign(const struct field *f)
 {
-	return f->value != NULL && (!text_is_utf8(f->value, f->len) ||
-	    detect_escapes(f->value, f->len) != CHARSET_GUESSED);
+	unsigned char all = 0;
+	bool has_escape;
+	size_t i;
+
+	if (f->value == NULL)
+		return false;
+	for (i = 0; i < f->len; i++)
+		all |= (unsigned char)f->value[i];
+	has_escape = memchr(f->value, '\x1b', f->len) != NULL;
+	return (all >= 0x80 && !text_is_utf8(f->value, f->len)) ||
+	    (has_escape && detect_escapes(f->value, f->len) !=
+	    CHARSET_GUESSED);
 }
 
 void

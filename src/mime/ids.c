@@ -185,14 +185,16 @@ ids_all(struct arena *arena, const struct field *field, const char *own,
 static bool
 has_prose(const struct field *f)
 {
-	const char *p = f->value, *end = p + f->len, *close;
+	const char *p = f->value, *end = p + f->len;
 
 	for (; p < end; p++) {
-		if (*p == '<' && (close = memchr(p, '>', (size_t)(end - p))) !=
-		    NULL)
-			p = close;
-		else if (strchr(" \t,;()<>", *p) == NULL)
+		if (*p == '<') {
+			p = memchr(p, '>', (size_t)(end - p));
+			if (p == NULL)
+				return false; /* it never closes */
+		} else if (strchr(" \t,;()>", *p) == NULL) {
 			return true;
+		}
 	}
 	return false;
 }

@@ -15,6 +15,7 @@
 #include "mime/address.h"
 #include "mime/body.h"
 #include "mime/date.h"
+#include "mime/detect.h"
 #include "mime/encoded.h"
 #include "mime/header.h"
 #include "mime/ids.h"
@@ -37,6 +38,7 @@ void
 mime_init(void)
 {
 	tree_init();
+	detect_init();
 }
 
 static void

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 
+#include <ctype.h>
 #include <glib.h>
 #include <stdbool.h>
 
@@ -91,7 +92,8 @@ skip_prefix(const char *p, bool *is_reply)
 	unsigned len;
 
 	for (q = p;; q += len) {
-		behind = skip_colon(skip_blanks(skip_count(q)));
+		behind = isalpha((unsigned char)*q) ? NULL
+		    : skip_colon(skip_blanks(skip_count(q)));
 		if (behind != NULL && n > 0)
 			break;
 		len = text_utf8_char((const unsigned char *)q, strnlen(q, 4));
@@ -141,15 +143,14 @@ one_blank_each(struct arena *arena, const char *p)
 	return out;
 }
 
-/* "[Fwd: subject]": RFC 5256 2.1, as Netscape wrote it. */
+/* "[Fwd: subject]" up to `end`: RFC 5256 2.1, as Netscape wrote it. */
 static char *
-skip_wrap(char *p)
+skip_wrap(char *p, char **end)
 {
-	size_t len = strlen(p);
-
-	if (len < 6 || strncasecmp(p, "[fwd:", 5) != 0 || p[len - 1] != ']')
+	if (*end - p < 6 || strncasecmp(p, "[fwd:", 5) != 0 ||
+	    (*end)[-1] != ']')
 		return p;
-	p[len - 1] = '\0';
+	*--*end = '\0';
 	return p + 5 + (p[5] == ' ');
 }
 
@@ -170,11 +171,13 @@ subject_base(struct arena *arena, const char *subject, bool *is_reply_r)
 {
 	char *base = one_blank_each(arena, subject);
 	const char *next;
+	char *end;
 
 	*is_reply_r = false;
 	cut_forward_mark(base);
+	end = base + strlen(base);
 	for (;; base += skip_blanks(next) - base) {
-		base = skip_wrap(base);
+		base = skip_wrap(base, &end);
 		if ((next = skip_prefix(base, is_reply_r)) == NULL &&
 		    (next = skip_blob(base)) == NULL)
 			return base;

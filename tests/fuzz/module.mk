@@ -37,6 +37,10 @@ FUZZ_TARGETS += fuzz_mime
 fuzz_mime_SOURCES = tests/fuzz/fuzz_mime.c
 fuzz_mime_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(FUZZ_LIBS)
 
+FUZZ_TARGETS += fuzz_charset
+fuzz_charset_SOURCES = tests/fuzz/fuzz_charset.c
+fuzz_charset_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(FUZZ_LIBS)
+
 FUZZ_TARGETS += fuzz_frame
 fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 fuzz_frame_LDADD = libipc.a libbase.a $(FUZZ_LIBS)

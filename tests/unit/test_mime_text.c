@@ -322,6 +322,75 @@ START_TEST(memory_of_parameters_is_linear)
 }
 END_TEST
 
+/* A megabyte of each takes 0.1 s; were it the square, minutes. */
+START_TEST(time_is_linear)
+{
+	static const char *const bombs[][3] = {
+		{ "Subject: ", "Re: ", "\n\nhi\n" },
+		{ "Subject: ", "[fwd:", "]]]]]]\n\nhi\n" },
+		{ "Subject: [fwd:[fwd:[fwd: x", "]", "\n\nhi\n" },
+		{ "Subject: ", "\xd1\x1b$B", "\n\nhi\n" },
+		{ "From: ", "a@b ((", "\n\nhi\n" },
+		{ "From: ", "\"a>,", "\n\nhi\n" },
+		{ "From: ", "a@b ", "\n\nhi\n" },
+		{ "From: a@b (c", "c", ") a@b a@b a@b a@b a@b\n\nhi\n" },
+		{ "In-Reply-To: <a@b> ", "<", "\n\nhi\n" },
+		{ "In-Reply-To: ", "<a@b> c ", "\n\nhi\n" },
+		{ "References: ", "a@b ", "\n\nhi\n" },
+		{ "Date: ", "(a", "\n\nhi\n" },
+		{ "Date: 10:00 ", "a ", "\n\nhi\n" },
+		{ "Content-Type: text/plain", "; x=\"\\\"", "\n\nhi\n" },
+		{ "Content-Type: text/plain", "; charset*1*=a'", "\n\nhi\n" },
+		{ "Content-Type: text/html\n\n", "&notinv", "" },
+		{ "Content-Type: text/plain; charset=iso-2022-jp\n\n",
+		    "\x1b$B0!\x1b(B", "" },
+		{ "Content-Type: text/plain; charset=x-none\n\n",
+		    "\xb1\xe4\xff", "" },
+	};
+	struct buf b = BUF_INIT;
+	struct content c;
+	int64_t start;
+	size_t i, before;
+
+	for (i = 0; i < sizeof(bombs) / sizeof(bombs[0]); i++) {
+		buf_reset(&b);
+		buf_adds(&b, bombs[i][0]);
+		while (b.len < 1000000)
+			buf_adds(&b, bombs[i][1]);
+		buf_adds(&b, bombs[i][2]);
+		start = clock_mono_msecs();
+		before = arena_used(arena);
+		mime_parse(arena, b.data, b.len, &mime_default_limits, &c);
+		ck_assert_msg(clock_mono_msecs() - start < 10000, "%s",
+		    bombs[i][1]);
+		ck_assert_msg(arena_used(arena) - before < 40 * b.len,
+		    "%s: %zu bytes", bombs[i][1],
+		    arena_used(arena) - before);
+	}
+	buf_release(&b);
+}
+END_TEST
+
+/* Ten thousand parts, each with the name of its file in raw bytes. */
+START_TEST(names_in_raw_bytes_are_looked_at_in_bounded_time)
+{
+	int64_t start = clock_mono_msecs();
+	struct buf b = BUF_INIT;
+	struct content c;
+	int i;
+
+	buf_adds(&b, "Content-Type: multipart/mixed; boundary=b\n\n");
+	for (i = 0; i < 9000; i++)
+		buf_adds(&b, "--b\nContent-Disposition: attachment; filename=\""
+		    "\xd1\xf7\xb8\xf2 \xe7\xe0 \xe4\xe5\xea\xe0\xe1\xf0\xfc\"\n\n");
+	mime_parse(arena, b.data, b.len, &mime_default_limits, &c);
+	ck_assert_uint_eq(c.n_attachments, 9000);
+	ck_assert_str_eq(c.attachments[8999].filename, "Счёт за декабрь");
+	ck_assert_int_lt(clock_mono_msecs() - start, 10000);
+	buf_release(&b);
+}
+END_TEST
+
 static void
 setup(void)
 {
@@ -355,6 +424,9 @@ main(void)
 	tcase_add_test(tc, prefixes_of_all_languages);
 	tcase_add_test(tc, names_of_files);
 	tcase_add_test(tc, memory_of_parameters_is_linear);
+	tcase_add_test(tc, time_is_linear);
+	tcase_add_test(tc,
+	    names_in_raw_bytes_are_looked_at_in_bounded_time);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
