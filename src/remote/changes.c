@@ -8,11 +8,12 @@
 
 #include "base/text.h"
 #include "base/xmem.h"
+#include "remote/keywords.h"
 
 #include <ctype.h>
 
-/* A list of this many vanished UIDs takes 64 MB; no sane server gets there. */
-#define VANISHED_MAX ((size_t)16 << 20)
+/* A list of this many vanished UIDs takes 8 MB (R-MEM-3). */
+#define VANISHED_MAX ((size_t)2 << 20)
 #define KEYWORDS_MAX 256
 
 void
@@ -30,22 +31,28 @@ compare_strings(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool
-is_keyword(const char *s)
+/* The words of a list, sorted and once each, with blanks between. */
+static void
+join_keywords(struct buf *text, const char **words, size_t n)
 {
-	if (*s == '\0')
-		return false;
-	for (; *s != '\0'; s++)
-		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7F)
-			return false;
-	return true;
+	size_t i;
+
+	qsort(words, n, sizeof(words[0]), compare_strings);
+	buf_reset(text);
+	for (i = 0; i < n; i++) {
+		if (i > 0 && strcmp(words[i], words[i - 1]) == 0)
+			continue;
+		if (text->len > 0)
+			buf_addc(text, ' ');
+		keyword_decode(text, words[i]);
+	}
 }
 
 static void
 read_flags(struct flags *flags, struct buf *text, clist *list)
 {
 	const char *words[KEYWORDS_MAX];
-	size_t n = 0, i;
+	size_t n = 0;
 	clistiter *it;
 
 	flags->bits = 0;
@@ -74,21 +81,12 @@ read_flags(struct flags *flags, struct buf *text, clist *list)
 			break;
 		case MAILIMAP_FLAG_KEYWORD:
 			if (n < KEYWORDS_MAX &&
-			    f->fl_flag->fl_data.fl_keyword != NULL &&
-			    is_keyword(f->fl_flag->fl_data.fl_keyword))
+			    f->fl_flag->fl_data.fl_keyword != NULL)
 				words[n++] = f->fl_flag->fl_data.fl_keyword;
 			break;
 		}
 	}
-	qsort(words, n, sizeof(words[0]), compare_strings);
-	buf_reset(text);
-	for (i = 0; i < n; i++) {
-		if (i > 0 && strcmp(words[i], words[i - 1]) == 0)
-			continue;
-		if (text->len > 0)
-			buf_addc(text, ' ');
-		buf_adds(text, words[i]);
-	}
+	join_keywords(text, words, n);
 	flags->keywords = buf_str(text);
 }
 
@@ -304,7 +302,7 @@ changes_add_vanished(struct remote_changes *changes,
 		if (from > to)
 			continue;
 		if (to - from >= VANISHED_MAX - changes->n_vanished) {
-			changes->is_vanished_cut = true;
+			changes->is_cut = true;
 			continue;
 		}
 		make_room(changes, (size_t)(to - from + 1));

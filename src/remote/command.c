@@ -227,6 +227,10 @@ gather(struct remote *r)
 
 	if (info == NULL)
 		return;
+	if (r->changes != NULL)
+		r->changes->is_cut |= wire_notes(r->wire)->is_cut;
+	else if (wire_notes(r->wire)->is_cut)
+		r->is_disturbed = true;
 	for (i = clist_begin(info->rsp_extension_list); i != NULL;
 	     i = clist_next(i)) {
 		struct mailimap_extension_data *data = clist_content(i);
@@ -321,9 +325,11 @@ command_reply(struct remote *r, int tag, struct reply *reply_r,
 	mailimap_set_progress_callback(r->imap, NULL, nothing, NULL);
 	mailimap_set_msg_att_handler(r->imap, on_att, r);
 	r->imap->imap_tag = tag;
+	wire_set_budget(r->wire, r->max_reply);
 	if (mailimap_read_line(r->imap) == NULL)
 		return read_failed(r, err);
 	code = mailimap_parse_response(r->imap, &response);
+	wire_set_no_budget(r->wire);
 	if (wire_error(r->wire)->kind != ERR_NONE) {
 		if (code == MAILIMAP_NO_ERROR)
 			mailimap_response_free(response);

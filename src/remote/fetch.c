@@ -31,6 +31,7 @@ struct fetch_job {
 	struct place_text text;
 	uint64_t body_bytes; /* of the message that is coming in */
 	bool is_ended;	     /* by the sink */
+	bool is_cut;	     /* answers were left out */
 };
 
 static struct wanted *
@@ -181,6 +182,7 @@ read_one(struct fetch_job *job, int tag, struct err *refused, struct err *err)
 	result = command_reply(r, tag, &reply, err);
 	if (result == -1)
 		return -1;
+	job->is_cut |= wire_notes(r->wire)->is_cut;
 	if (reply_check(r, &reply, "UID FETCH", &said) == 0)
 		return 0;
 	if (said.kind != ERR_SERVER) {
@@ -266,6 +268,9 @@ remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
 	    per_command > 0 ? per_command : PER_COMMAND, err);
 	mailimap_set_msg_body_handler(r->imap, NULL, NULL);
 	r->on_message = NULL;
+	if (result == 0 && job.is_cut)
+		result = err_set(err, ERR_SERVER, "%s: UID FETCH: more "
+		    "untagged answers than can be held", r->host);
 	if (result == 0)
 		result = report_bodiless(&job, err);
 	for (i = 0; i < n; i++)

@@ -17,6 +17,14 @@
 #include <poll.h>
 
 #define IDLE_BUFFER 256 /* bytes; a line of IDLE is short */
+/* An IDLE that the server ends by itself so soon, and how many of them in a
+ * row mean that it has none. */
+#define EARLY_MSECS 10000
+#define EARLY_ENDS_MAX 3
+/* An IDLE may begin each second, and some more in a burst: whatever a server
+ * tells all the time must not keep us busy. */
+#define PACE_MSECS 1000
+#define BURST_MSECS 30000
 
 struct idle {
 	struct remote *r;
@@ -171,10 +179,25 @@ begin(struct idle *idle, struct err *err)
 		result = read_line(idle, err);
 	if (result == -1)
 		return -1;
-	if (!idle->is_going)
-		return reply_check(idle->r, &idle->reply, "IDLE", err) == -1 ?
-		    -1 : err_set(err, ERR_SERVER, "%s: IDLE ended at once",
-			     idle->r->host);
+	return 0;
+}
+
+/* Refused, or over before it began: the capability was a mistake. */
+static int
+has_not_begun(struct idle *idle, enum remote_wake *wake_r, struct err *err)
+{
+	struct err refused = ERR_INIT;
+	struct remote *r = idle->r;
+
+	*wake_r = WAKE_TIMEOUT;
+	if (reply_check(r, &idle->reply, "IDLE", &refused) == -1 &&
+	    refused.kind != ERR_SERVER) {
+		*err = refused;
+		return -1;
+	}
+	log_warn(r->log, "%s has no IDLE (%s): looked at from time to time "
+	    "instead", r->host, idle->reply.text);
+	r->caps &= ~(unsigned)REMOTE_IDLE;
 	return 0;
 }
 
@@ -192,16 +215,55 @@ finish(struct idle *idle, struct err *err)
 	return 0;
 }
 
+/* false: something on control_fd came first. */
+static bool
+keep_pace(struct remote *r, int control_fd)
+{
+	struct pollfd pfd = { .fd = control_fd, .events = POLLIN };
+	int64_t now = clock_mono_msecs();
+
+	r->idle_debt_msecs -= now - r->idle_mono_msecs;
+	if (r->idle_debt_msecs < 0)
+		r->idle_debt_msecs = 0;
+	r->idle_debt_msecs += PACE_MSECS;
+	r->idle_mono_msecs = now;
+	return r->idle_debt_msecs <= BURST_MSECS ||
+	    poll(&pfd, 1, PACE_MSECS) <= 0;
+}
+
+/* Ended by the server, without news: a few times at once, and it has no IDLE
+ * worth the name; the caller looks from time to time then. */
+static void
+count_early_end(struct remote *r, int64_t started)
+{
+	if (clock_mono_msecs() - started >= EARLY_MSECS) {
+		r->idle_early_ends = 0;
+		return;
+	}
+	if (++r->idle_early_ends < EARLY_ENDS_MAX)
+		return;
+	log_warn(r->log, "%s ends IDLE at once: looked at from time to time "
+	    "instead", r->host);
+	r->caps &= ~(unsigned)REMOTE_IDLE;
+}
+
 int
 remote_idle(struct remote *r, int control_fd, int64_t msecs,
     enum remote_wake *wake_r, struct err *err)
 {
 	struct idle idle = { .r = r };
+	int64_t started;
 
 	if (!r->is_selected)
 		return err_set(err, ERR_PERMANENT, "IDLE without a folder");
+	*wake_r = WAKE_CONTROL;
+	if (!keep_pace(r, control_fd))
+		return 0;
+	started = clock_mono_msecs();
 	if (begin(&idle, err) == -1)
 		return -1;
+	if (!idle.is_going)
+		return has_not_begun(&idle, wake_r, err);
 	slim(r);
 	if (wait_for_news(&idle, control_fd, msecs, wake_r, err) == -1)
 		return -1;
@@ -209,8 +271,12 @@ remote_idle(struct remote *r, int control_fd, int64_t msecs,
 	if (!idle.is_over && finish(&idle, err) == -1)
 		return -1;
 	/* Some servers end an IDLE by themselves. */
-	if (!idle.is_changed && *wake_r == WAKE_CHANGED)
+	if (!idle.is_changed && *wake_r == WAKE_CHANGED) {
 		*wake_r = WAKE_TIMEOUT;
+		count_early_end(r, started);
+	} else {
+		r->idle_early_ends = 0;
+	}
 	if (idle.is_changed)
 		*wake_r = WAKE_CHANGED;
 	return reply_check(r, &idle.reply, "IDLE", err);

@@ -14,12 +14,36 @@
 #include "remote/words.h"
 
 #define RAW_SIZE ((size_t)16384) /* one TLS record */
+/* What libetpan and we make of a line, beside its text. */
+#define LINE_COST 100
 #define VANISHED_FACTOR 16 /* the one line that may be long by right */
+
+/*
+ * A whole untagged line that would be more than the reply may leave in memory
+ * is not passed on.  Tagged lines always are, and what belongs to a literal.
+ */
+static void
+keep_to_budget(struct wire *w, size_t before)
+{
+	size_t cost = w->out.len - before + LINE_COST;
+
+	if (!w->has_budget || w->out.len == before || before > 0 ||
+	    w->out.data[0] != '*' || w->mend.has_literal)
+		return;
+	if (cost <= w->budget_left) {
+		w->budget_left -= cost;
+		return;
+	}
+	buf_reset(&w->out);
+	w->mend.notes.is_cut = true;
+}
 
 /* The verdict of mend, and the literal behind the line. */
 static int
 take_line(struct wire *w, const char *line, size_t len)
 {
+	size_t before = w->out.len;
+
 	rawlog_in(w->rawlog, line, len);
 	if (len > w->text_left) {
 		wire_fail(w, ERR_PROTOCOL, "the answer is too long");
@@ -29,6 +53,7 @@ take_line(struct wire *w, const char *line, size_t len)
 	switch (mend_line(&w->mend, line, len, &w->out)) {
 	case MEND_PASS:
 		w->is_holding = false;
+		keep_to_budget(w, before);
 		break;
 	case MEND_HOLD:
 		w->is_holding = true;
@@ -39,6 +64,10 @@ take_line(struct wire *w, const char *line, size_t len)
 	case MEND_STRAY:
 		words_for_stray(w->mend.notes.last_words, w->host, &w->pending);
 		return 0;
+	case MEND_TORN:
+		wire_fail(w, ERR_PROTOCOL, "a message did not end where its "
+		    "announced length said");
+		return -1;
 	}
 	if (!w->mend.has_literal)
 		return 0;

@@ -157,6 +157,7 @@ ask(struct remote *r, const char *command, struct remote_flight *along,
 		result = command_reply(r, tag, reply, err);
 	if (result == -1)
 		return -1;
+	r->is_list_cut = wire_notes(r->wire)->is_cut;
 	if (reply_check(r, reply, "LIST", &said) == 0) {
 		take(r, arena, folders_r, n_r);
 	} else if (said.kind != ERR_SERVER) {
@@ -188,6 +189,12 @@ richer_form(struct remote *r)
 	return NULL;
 }
 
+bool
+remote_list_is_cut(const struct remote *r)
+{
+	return r->is_list_cut;
+}
+
 int
 remote_list_with(struct remote *r, struct remote_flight *along,
     struct arena *arena, struct remote_folder **folders_r, size_t *n_r,
@@ -212,6 +219,9 @@ remote_list_with(struct remote *r, struct remote_flight *along,
 		    reply_check(r, &reply, "LIST", err) == -1)
 			return -1;
 	}
+	if (r->is_list_cut)
+		log_warn(r->log, "LIST has more folders than can be held: "
+		    "the first %zu are followed", *n_r);
 	if (notes->n_broken_lists > 0)
 		log_warn(r->log, "%u folders left out: no name a command "
 		    "could use", notes->n_broken_lists);

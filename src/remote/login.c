@@ -5,8 +5,8 @@
  *
  * AUTHENTICATE PLAIN with an initial response where the server takes one (any
  * byte in name and password, one round trip), else LOGIN.  What held the
- * password is overwritten before it is freed; the rawlog blanks it; a server
- * that repeats it in its answer is not quoted.
+ * password is overwritten before it is freed; where a server repeats it in its
+ * words, they are kept without it (mask.h).
  */
 #define _GNU_SOURCE
 #include "remote/command.h"
@@ -206,17 +206,13 @@ login_run(struct remote *r, const char *login, const char *password,
 		    "a line end in the login name or password");
 	if (session_check(r, err) == -1)
 		return -1;
-	rawlog_hide(wire_rawlog(r->wire), password);
+	wire_hide(r->wire, password);
 	notes->has_capability = false;
 	result = run(r, login, password, &reply, err);
-	rawlog_hide(wire_rawlog(r->wire), NULL);
 	if (result == -1)
 		return -1;
 	if (reply.status == REPLY_OK)
 		return 0;
-	if (password[0] != '\0' && strstr(reply.text, password) != NULL)
-		snprintf(reply.text, sizeof(reply.text),
-		    "(an answer that repeats the password)");
 	words_for_login(reply.text, reply.status == REPLY_BAD, r->host,
 	    &refused);
 	return session_die(r, &refused, err);

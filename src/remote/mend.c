@@ -103,8 +103,12 @@ find_literal(const char *line, size_t len, size_t *at_r, uint64_t *size_r)
 static void
 keep_words(struct mend *m, const char *text, size_t len)
 {
-	text_clean_line(m->notes.last_words, sizeof(m->notes.last_words), text,
-	    len);
+	struct buf words = BUF_INIT;
+
+	mask_add(&words, m->mask, text, len);
+	text_clean_line(m->notes.last_words, sizeof(m->notes.last_words),
+	    words.data, words.len);
+	buf_release(&words);
 }
 
 static void
@@ -191,6 +195,15 @@ is_code_plain(const char *p, const char *end)
 	return false;
 }
 
+static bool
+is_code_word(const char *p, const char *end)
+{
+	for (; p < end; p++)
+		if (!(*p >= 'A' && *p <= 'Z') && *p != '-')
+			return false;
+	return true;
+}
+
 /*
  * "OK [CODE] text" after its star or tag.  A code that is not plain loses its
  * bracket, "(CODE] text", and so becomes text to the parser; command.c turns
@@ -200,8 +213,9 @@ static void
 add_state(struct mend *m, struct scan *s, const char *word, size_t word_len,
     bool is_failure, struct buf *out)
 {
-	const char *close, *p;
+	const char *close;
 	bool is_plain = false;
+	size_t from;
 
 	buf_add(out, word, word_len);
 	buf_addc(out, ' ');
@@ -220,9 +234,18 @@ add_state(struct mend *m, struct scan *s, const char *word, size_t word_len,
 		}
 		buf_addc(out, is_plain ? '[' : '(');
 		s->p++;
+		/* A code is for programs, and tells no secret. */
+		if (close != NULL &&
+		    (is_plain || is_code_word(s->p, close))) {
+			buf_add(out, s->p, (size_t)(close - s->p));
+			s->p = close;
+		}
 	}
-	for (p = s->p; p < s->end; p++)
-		buf_addc(out, (unsigned char)*p < ' ' ? '?' : *p);
+	from = out->len;
+	mask_add(out, m->mask, s->p, (size_t)(s->end - s->p));
+	for (; from < out->len; from++)
+		if ((unsigned char)out->data[from] < ' ')
+			out->data[from] = '?';
 	if (s->p == s->end)
 		buf_addc(out, '-'); /* the parser wants some text */
 	buf_adds(out, "\r\n");

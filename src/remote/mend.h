@@ -11,6 +11,7 @@
 #define REMOTE_MEND_H
 
 #include "base/buf.h"
+#include "remote/mask.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +22,7 @@ enum mend_verdict {
 	MEND_HOLD,  /* more of this reply must come first: keep `out` */
 	MEND_BYE,   /* the server ended the session: notes.last_words */
 	MEND_STRAY, /* neither "*" nor "+" nor a tag (L044): last_words */
+	MEND_TORN,  /* a body did not end where its length said */
 };
 
 /* What the parser is not told. */
@@ -29,6 +31,7 @@ struct mend_notes {
 	bool has_capability;
 	bool has_enabled;	/* an untagged ENABLED came */
 	bool enabled_qresync, enabled_condstore;
+	bool is_cut; /* see wire_set_budget */
 	char last_words[240];
 	unsigned n_broken_lists; /* lines left out */
 	unsigned n_lost_fetches; /* not even the UID could be read */
@@ -36,6 +39,7 @@ struct mend_notes {
 
 struct mend {
 	struct mend_notes notes;
+	const struct mask *mask; /* what words may not show; NULL: nothing */
 
 	/* After mend_line: a literal follows the line. */
 	bool has_literal;
@@ -53,6 +57,7 @@ struct mend {
 	unsigned value_depth; /* FETCH: inside the value of an unknown item */
 	bool has_items;	      /* FETCH: something was passed on */
 	bool has_uid;	      /* FETCH: UID was among it */
+	bool has_body;	      /* FETCH: the literal of a body was */
 };
 
 void mend_init(struct mend *m);

@@ -8,6 +8,7 @@
  * its value, however deep or broken (L015-L039).  When a line stops making
  * sense, what was understood so far is passed on as a complete reply.
  */
+#include "remote/keywords.h"
 #include "remote/mend_reply.h"
 
 #include <ctype.h>
@@ -112,48 +113,94 @@ is_flag(const char *p, const char *end)
 	return true;
 }
 
-/* A bad keyword is left out, the others stay (L033). */
+/*
+ * A keyword is any word of UTF-8: "Café", "with]bracket", "Perso/Travail" are
+ * what servers have.  What is no atom goes through the parser in a spelling of
+ * ours (keywords.h); what is no word at all is left out (L033).
+ */
+static void
+add_flag(struct buf *flags, const char *word, size_t len)
+{
+	size_t before = flags->len;
+
+	if (word_is(word, len, "NIL"))
+		return;
+	if (before > 0)
+		buf_addc(flags, ' ');
+	if (is_flag(word, word + len) && !keyword_is_encoded(word, len))
+		buf_add(flags, word, len);
+	else if (len == 0 || word[0] == '\\' ||
+	    !keyword_encode(flags, word, len))
+		flags->len = before;
+}
+
+/* `"\\Flagged"`, `"(\\Answered)"`: some servers quote a flag, or all of them.
+ * `text` is what stands between the quotes. */
+static void
+add_quoted_flags(struct buf *flags, const char *text, size_t len)
+{
+	const char *end = text + len, *p = text, *from;
+
+	if (memchr(text, '(', len) == NULL && memchr(text, ' ', len) != NULL)
+		return; /* neither a flag nor a list */
+	while (p < end) {
+		while (p < end && (*p == ' ' || *p == '(' || *p == ')'))
+			p++;
+		if (p + 1 < end && *p == '\\' && p[1] == '\\')
+			p++; /* an escaped backslash */
+		for (from = p; p < end && *p != ' ' && *p != '(' && *p != ')';)
+			p++;
+		if (p > from)
+			add_flag(flags, from, (size_t)(p - from));
+	}
+}
+
+/* One word of a list, which may be quoted or a list itself; false: the line
+ * ended in it. */
+static bool
+take_flag(struct mend *m, struct scan *s, struct buf *flags)
+{
+	const char *from = s->p;
+
+	if (*s->p == '(')
+		return skip_value(m, s);
+	if (*s->p == '"') {
+		if (!skip_quoted(s))
+			return false;
+		add_quoted_flags(flags, from + 1, (size_t)(s->p - from) - 2);
+		return true;
+	}
+	while (s->p < s->end && !is_atom_end(*s->p))
+		s->p++;
+	add_flag(flags, from, (size_t)(s->p - from));
+	return true;
+}
+
 static bool
 item_flags(struct mend *m, struct scan *s, struct buf *out)
 {
 	struct buf flags = BUF_INIT;
-	bool is_closed = false;
+	bool is_list = s->p < s->end && *s->p == '(', is_whole = true;
 
-	if (s->p == s->end || *s->p != '(')
-		return skip_value(m, s);
-	s->p++;
-	while (s->p < s->end && !is_closed) {
-		const char *from;
-
+	if (s->p == s->end)
+		return false;
+	if (is_list)
+		s->p++;
+	do {
 		scan_blanks(s);
-		from = s->p;
-		while (s->p < s->end && !is_atom_end(*s->p))
-			s->p++;
-		if (is_flag(from, s->p)) {
-			if (flags.len > 0)
-				buf_addc(&flags, ' ');
-			buf_add(&flags, from, (size_t)(s->p - from));
-		}
 		if (s->p == s->end)
-			break;
-		if (*s->p == ')') {
-			is_closed = true;
-			s->p++;
-		} else if (*s->p == '(') {
-			if (!skip_value(m, s))
-				break;
-		} else if (*s->p == '"') {
-			if (!skip_quoted(s))
-				break;
-		}
-	}
-	if (is_closed) {
+			is_whole = !is_list;
+		else if (*s->p != ')')
+			is_whole = take_flag(m, s, &flags);
+	} while (is_list && is_whole && *s->p != ')');
+	if (is_whole) {
+		s->p += is_list;
 		begin_item(m, out, "FLAGS (");
 		buf_adds(out, buf_str(&flags));
 		buf_addc(out, ')');
 	}
 	buf_release(&flags);
-	return is_closed;
+	return is_whole;
 }
 
 static bool
@@ -290,13 +337,30 @@ item_body(struct mend *m, struct scan *s, const char *name, struct buf *out)
 			return false;
 		begin_item(m, out, name);
 		buf_addf(out, "{%llu}\r\n", (unsigned long long)m->literal);
-		m->has_literal = m->keep_literal = true;
+		m->has_literal = m->keep_literal = m->has_body = true;
 		return false;
 	}
 	/* NIL, or nothing where a string must be (L046). */
 	begin_item(m, out, name);
 	buf_adds(out, "NIL");
 	return *s->p == ')' ? true : skip_value(m, s);
+}
+
+/* What may stand behind a body: an item that was asked for, or one that some
+ * servers add.  Anything else is the message's text or another reply. */
+static bool
+is_known_item(const char *name, size_t len)
+{
+	static const char *const names[] = { "UID", "FLAGS", "INTERNALDATE",
+		"RFC822.SIZE", "MODSEQ", "BODY[]", "BODY[HEADER]",
+		"X-GM-MSGID", "X-GM-THRID", "X-GM-LABELS", "EMAILID",
+		"THREADID", "SAVEDATE" };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (word_is(name, len, names[i]))
+			return true;
+	return len > 18 && strncasecmp(name, "BODY[HEADER.FIELDS", 18) == 0;
 }
 
 static bool
@@ -328,7 +392,18 @@ static enum mend_verdict
 finish(struct mend *m, const struct scan *s, bool is_broken, struct buf *out)
 {
 	enum mend_verdict verdict = mend_skip(m, s);
+	struct scan rest = *s;
 
+	scan_blanks(&rest);
+	/*
+	 * A length that is not the body's: what was taken for the body has
+	 * bytes of what follows, or lacks some, and so may all that comes
+	 * next.  Never a message.
+	 */
+	if (m->has_body && (is_broken || rest.p + 1 != rest.end ||
+		rest.has_literal))
+		verdict = MEND_TORN;
+	m->has_body = false;
 	if (!is_broken) {
 		m->has_literal = false;
 		m->reply = REPLY_NONE;
@@ -355,13 +430,13 @@ mend_fetch_items(struct mend *m, struct scan *s, struct buf *out)
 		scan_blanks(s);
 		if (s->p < s->end && *s->p == ')')
 			return finish(m, s, false, out);
-		if (s->p < s->end && *s->p == '(') {
+		if (s->p < s->end && *s->p == '(' && !m->has_body) {
 			/* Domino puts ENVELOPE into one more pair (L030). */
 			is_whole = skip_value(m, s);
 			continue;
 		}
 		len = take_name(s, &name);
-		if (len == 0)
+		if (len == 0 || (m->has_body && !is_known_item(name, len)))
 			return finish(m, s, true, out);
 		is_whole = item(m, s, name, len, out);
 	}
@@ -379,7 +454,7 @@ enum mend_verdict
 mend_fetch_begin(struct mend *m, struct scan *s, uint32_t number,
     struct buf *out)
 {
-	m->has_items = m->has_uid = false;
+	m->has_items = m->has_uid = m->has_body = false;
 	m->value_depth = 0;
 	scan_blanks(s);
 	if (s->p == s->end || *s->p != '(') {

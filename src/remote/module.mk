@@ -6,6 +6,8 @@ libremote_a_SOURCES = src/remote/remote.h \
 	src/remote/select.c \
 	src/remote/scan.c src/remote/fetch.c src/remote/idle.c \
 	src/remote/changes.h src/remote/changes.c \
+	src/remote/keywords.h src/remote/keywords.c \
+	src/remote/mask.h src/remote/mask.c \
 	src/remote/names.h src/remote/names.c \
 	src/remote/words.h src/remote/words.c \
 	src/remote/catchall.h src/remote/catchall.c \

@@ -3,7 +3,6 @@
  *
  * Runs in: hot, pool and job children.  Blocks only as a local file does.
  */
-#define _GNU_SOURCE
 #include "remote/rawlog.h"
 
 #include "base/clock.h"
@@ -20,7 +19,7 @@
 struct rawlog {
 	int fd;
 	int64_t start_mono_msecs;
-	const char *secret;
+	const struct mask *mask; /* NULL: nothing to hide yet */
 };
 
 int
@@ -55,10 +54,10 @@ rawlog_close(struct rawlog **l)
 }
 
 void
-rawlog_hide(struct rawlog *l, const char *secret)
+rawlog_hide(struct rawlog *l, const struct mask *mask)
 {
 	if (l != NULL)
-		l->secret = secret;
+		l->mask = mask;
 }
 
 static void
@@ -86,23 +85,16 @@ without_line_end(const char *line, size_t len)
 	return len;
 }
 
-static bool
-holds_secret(const struct rawlog *l, const char *line, size_t len)
-{
-	return l->secret != NULL && l->secret[0] != '\0' &&
-	    memmem(line, len, l->secret, strlen(l->secret)) != NULL;
-}
-
 void
 rawlog_in(struct rawlog *l, const char *line, size_t len)
 {
+	struct buf shown = BUF_INIT;
+
 	if (l == NULL)
 		return;
-	len = without_line_end(line, len);
-	if (holds_secret(l, line, len))
-		rawlog_note(l, "(a line that holds the password)");
-	else
-		write_line(l, 'S', line, len);
+	mask_add(&shown, l->mask, line, without_line_end(line, len));
+	write_line(l, 'S', shown.data, shown.len);
+	buf_release(&shown);
 }
 
 void

@@ -8,6 +8,7 @@
 #define REMOTE_RAWLOG_H
 
 #include "base/err.h"
+#include "remote/mask.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,9 +19,9 @@ struct rawlog;
 int rawlog_open(struct rawlog **l_r, const char *path, struct err *err);
 void rawlog_close(struct rawlog **l);
 
-/* Lines that hold `secret` are blanked until it is set to NULL again.  The
- * string is not copied. */
-void rawlog_hide(struct rawlog *l, const char *secret);
+/* What the server says is written without what the mask hides, from now on;
+ * the mask is not copied. */
+void rawlog_hide(struct rawlog *l, const struct mask *mask);
 
 void rawlog_in(struct rawlog *l, const char *line, size_t len);
 void rawlog_out(struct rawlog *l, const char *line, size_t len,

@@ -52,6 +52,8 @@ struct remote_params {
 				* this much per `stall` instead */
 	size_t max_line;       /* outside literals: 1 MiB */
 	uint64_t max_literal;  /* one message: 256 MiB */
+	/* What the untagged lines of one reply may take in memory. */
+	uint64_t max_reply;
 
 	const char *rawlog_path; /* NULL: none; secrets are blanked */
 	const struct log *log;
@@ -115,6 +117,10 @@ struct remote_folder {
 int remote_list(struct remote *r, struct arena *arena,
     struct remote_folder **folders_r, size_t *n_r, struct err *err);
 
+/* The last one had more folders than max_reply lets be held: those beyond are
+ * not in it, and absence proves nothing. */
+bool remote_list_is_cut(const struct remote *r);
+
 struct remote_status {
 	bool is_known; /* false: NO, BAD, or an empty answer */
 	char no_text[120]; /* the server's words when it said NO */
@@ -163,7 +169,7 @@ struct remote_changes {
 	 * remote_select and remote_changed_since to what is known. */
 	uint32_t vanished_limit;
 	/* The server named more than can be held: compare UIDs instead. */
-	bool is_vanished_cut;
+	bool is_cut;
 };
 
 /*

@@ -85,6 +85,9 @@ run(struct remote *r, const char *command, uint32_t from, uint32_t to,
 	r->on_message = NULL;
 	if (result == -1 || reply_check(r, &reply, "FETCH", err) == -1)
 		return -1;
+	if (notes->is_cut)
+		return err_set(err, ERR_SERVER, "%s: FETCH: more untagged "
+		    "answers than can be held", r->host);
 	/* A message left out here would be taken for one that is gone. */
 	if (notes->n_lost_fetches > 0)
 		return err_set(err, ERR_SERVER, "%s: FETCH: %u answers could "

@@ -303,6 +303,7 @@ remote_open(struct remote **r_r, const struct remote_params *params,
 	r->log = params->log;
 	r->command_msecs = params->command_msecs;
 	r->max_literal = params->max_literal;
+	r->max_reply = params->max_reply;
 	r->may_go_on = params->may_go_on;
 	r->arg = params->arg;
 	if (net_clean_host(r->host, params->host, err) == -1 ||

@@ -20,7 +20,7 @@ struct remote {
 	uint16_t port;
 	const struct log *log;
 	int64_t command_msecs;
-	uint64_t max_literal;
+	uint64_t max_literal, max_reply;
 	int (*may_go_on)(void *arg, struct err *err);
 	void (*gave_socket)(void *arg);
 	void *arg;
@@ -42,6 +42,9 @@ struct remote {
 	bool is_status_plain; /* HIGHESTMODSEQ there is BAD */
 	bool is_selected;
 	bool is_slowed;	      /* "OK [THROTTLED]" */
+	bool is_list_cut;     /* remote_list_is_cut */
+	unsigned idle_early_ends; /* in a row */
+	int64_t idle_debt_msecs, idle_mono_msecs; /* pace of IDLE, idle.c */
 	bool is_exists_known; /* false after VANISHED: any EXISTS is news */
 	bool is_disturbed;    /* remote_is_disturbed */
 	uint32_t exists_told; /* by the last reply */

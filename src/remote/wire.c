@@ -149,6 +149,28 @@ wire_set_stall(struct wire *w, int64_t msecs)
 }
 
 void
+wire_hide(struct wire *w, const char *password)
+{
+	mask_init(&w->mask, password);
+	w->mend.mask = &w->mask;
+	rawlog_hide(w->rawlog, &w->mask);
+}
+
+void
+wire_set_budget(struct wire *w, uint64_t bytes)
+{
+	w->has_budget = true;
+	w->budget_left = bytes;
+	w->mend.notes.is_cut = false;
+}
+
+void
+wire_set_no_budget(struct wire *w)
+{
+	w->has_budget = false;
+}
+
+void
 wire_set_limits(struct wire *w, uint64_t max_literal, uint64_t max_text)
 {
 	w->max_literal = max_literal;

@@ -58,6 +58,15 @@ void wire_set_stall(struct wire *w, int64_t msecs);
 #define WIRE_MIN_RATE 1024 /* bytes a second */
 #define WIRE_RATE_MSECS 60000
 
+/* From here on the server's words are kept without the password. */
+void wire_hide(struct wire *w, const char *password);
+/*
+ * What one reply may leave in memory, in bytes.  What is untagged beyond it is thrown away, and mend_notes.is_cut set: whoever reads the reply
+ * knows that it is not whole (R-MEM-3).
+ */
+void wire_set_budget(struct wire *w, uint64_t bytes);
+/* Lines that are read one by one need none. */
+void wire_set_no_budget(struct wire *w);
 /* For the next replies: bytes of one literal, and of all text outside
  * literals. */
 void wire_set_limits(struct wire *w, uint64_t max_literal, uint64_t max_text);

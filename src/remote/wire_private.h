@@ -21,6 +21,7 @@ struct wire {
 	size_t raw_from, raw_to;
 	struct buf line; /* the beginning of a line whose end is not here yet */
 	struct mend mend;
+	struct mask mask; /* the password, in what the server says */
 	struct buf out; /* mended, to be read */
 	size_t out_from;
 	bool is_holding;      /* `out` waits for the rest of the reply */
@@ -30,6 +31,8 @@ struct wire {
 
 	size_t max_line;
 	uint64_t max_literal, text_left;
+	bool has_budget;
+	uint64_t budget_left;
 	int64_t deadline_mono_msecs;
 	int64_t stall_msecs; /* 0: the deadline is absolute */
 	int64_t waited_msecs; /* since rate_bytes was 0 */

@@ -12,33 +12,106 @@
 
 #include "sync/roles.h"
 
+/* Names in order, so that finding one among a hundred thousand is cheap. */
+struct named {
+	const char *wire;
+	size_t index;
+};
+
+static int
+compare_named(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	int order = strcmp(x->wire, y->wire);
+
+	return order != 0 ? order : x->index < y->index ? -1 :
+	    x->index > y->index;
+}
+
+/* The first of that name, or n. */
+static size_t
+named_find(const struct named *names, size_t n, const char *wire)
+{
+	size_t from = 0, to = n, at;
+
+	while (from < to) {
+		at = from + (to - from) / 2;
+		if (strcmp(names[at].wire, wire) < 0)
+			from = at + 1;
+		else
+			to = at;
+	}
+	return from < n && strcmp(names[from].wire, wire) == 0 ?
+	    names[from].index : n;
+}
+
+static struct named *
+named_listed(struct arena *arena, const struct remote_folder *listed,
+    size_t n)
+{
+	struct named *names = ARENA_ARRAY(arena, struct named, n + 1);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		names[i] = (struct named){ listed[i].wire, i };
+	qsort(names, n, sizeof(*names), compare_named);
+	return names;
+}
+
+static struct named *
+named_local(struct arena *arena, const struct folder *local, size_t n)
+{
+	struct named *names = ARENA_ARRAY(arena, struct named, n + 1);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		names[i] = (struct named){ local[i].wire, i };
+	qsort(names, n, sizeof(*names), compare_named);
+	return names;
+}
+
+/* The first of each name stays, where it was. */
+static size_t
+folders_without_doubles(struct arena *arena, struct remote_folder *folders,
+    size_t n)
+{
+	struct named *names = named_listed(arena, folders, n);
+	size_t i, kept = 0;
+
+	for (i = 1; i < n; i++)
+		if (strcmp(names[i].wire, names[i - 1].wire) == 0)
+			folders[names[i].index].wire = "";
+	for (i = 0; i < n; i++)
+		if (folders[i].wire[0] != '\0')
+			folders[kept++] = folders[i];
+	return kept;
+}
+
 void
 folders_normalise(struct arena *arena, const struct remote_folder *listed,
     size_t n_listed, struct remote_folder **whole_r, size_t *n_r,
     bool *is_whole_r)
 {
 	struct remote_folder *out;
-	size_t i, j, n = 0;
-	bool has_inbox = false, is_double;
+	size_t i, n = 0;
+	bool has_inbox = false;
 
 	out = ARENA_ARRAY(arena, struct remote_folder, n_listed + 1);
 	for (i = 0; i < n_listed; i++) {
-		if (is_inbox_name(listed[i].wire)) {
-			if (has_inbox)
-				continue;
-			has_inbox = true;
-			out[n] = listed[i];
-			out[n].wire = out[n].path = "INBOX";
-			out[n].is_selectable = true;
-			n++;
+		if (!is_inbox_name(listed[i].wire)) {
+			if (listed[i].wire[0] != '\0')
+				out[n++] = listed[i];
 			continue;
 		}
-		is_double = false;
-		for (j = 0; j < n && !is_double; j++)
-			is_double = strcmp(out[j].wire, listed[i].wire) == 0;
-		if (!is_double && listed[i].wire[0] != '\0')
-			out[n++] = listed[i];
+		if (has_inbox)
+			continue;
+		has_inbox = true;
+		out[n] = listed[i];
+		out[n].wire = out[n].path = "INBOX";
+		out[n].is_selectable = true;
+		n++;
 	}
+	n = folders_without_doubles(arena, out, n);
 	*is_whole_r = has_inbox;
 	if (!has_inbox) {
 		out[n].wire = out[n].path = "INBOX";
@@ -49,15 +122,63 @@ folders_normalise(struct arena *arena, const struct remote_folder *listed,
 	*n_r = n;
 }
 
+/*
+ * The two sides of a comparison.  `by_validity` are folders of ours and
+ * unknown ones of the list by UIDVALIDITY: a rename is where there is one of
+ * each.
+ */
+struct sides {
+	const struct folder *local;
+	size_t n_local;
+	const struct named *local_names;
+	const struct remote_folder *listed;
+	size_t n_listed;
+	const struct named *listed_names;
+	const struct remote_status *status;
+	struct validity {
+		uint32_t uidvalidity;
+		bool is_local;
+		size_t index;
+	} *by_validity;
+	size_t n_validities;
+};
+
 static const struct folder *
-find_local(const struct folder *local, size_t n_local, const char *wire)
+find_local(const struct sides *s, const char *wire)
 {
+	size_t i = named_find(s->local_names, s->n_local, wire);
+
+	return i < s->n_local ? &s->local[i] : NULL;
+}
+
+static int
+compare_validities(const void *a, const void *b)
+{
+	const struct validity *x = a, *y = b;
+
+	return x->uidvalidity < y->uidvalidity ? -1 :
+	    x->uidvalidity > y->uidvalidity;
+}
+
+static void
+sides_init(struct sides *s, struct arena *arena)
+{
+	struct validity *v;
 	size_t i;
 
-	for (i = 0; i < n_local; i++)
-		if (strcmp(local[i].wire, wire) == 0)
-			return &local[i];
-	return NULL;
+	s->local_names = named_local(arena, s->local, s->n_local);
+	s->listed_names = named_listed(arena, s->listed, s->n_listed);
+	s->by_validity = v = ARENA_ARRAY(arena, struct validity,
+	    s->n_local + s->n_listed + 1);
+	for (i = 0; i < s->n_local; i++)
+		v[s->n_validities++] = (struct validity){
+			s->local[i].cursor.uidvalidity, true, i };
+	for (i = 0; i < s->n_listed; i++)
+		if (s->listed[i].is_selectable && s->status[i].is_known &&
+		    find_local(s, s->listed[i].wire) == NULL)
+			v[s->n_validities++] = (struct validity){
+				s->status[i].uidvalidity, false, i };
+	qsort(v, s->n_validities, sizeof(*v), compare_validities);
 }
 
 /* A folder that was deleted while it has subfolders stays in the list as a
@@ -70,52 +191,55 @@ has_become_a_name(const struct folder *f, const struct remote_folder *rf)
 }
 
 static bool
-is_there(const struct folder *f, const struct remote_folder *listed,
-    size_t n_listed)
+is_there(const struct sides *s, const struct folder *f)
 {
-	size_t i;
+	size_t i = named_find(s->listed_names, s->n_listed, f->wire);
 
-	for (i = 0; i < n_listed; i++)
-		if (strcmp(listed[i].wire, f->wire) == 0)
-			return !has_become_a_name(f, &listed[i]);
-	return false;
+	return i < s->n_listed && !has_become_a_name(f, &s->listed[i]);
 }
 
 void
-folders_unknown(const struct folder *local, size_t n_local,
-    const struct remote_folder *listed, size_t n_listed, bool *unknown_r)
+folders_unknown(struct arena *arena, const struct folder *local,
+    size_t n_local, const struct remote_folder *listed, size_t n_listed,
+    bool *unknown_r)
 {
+	const struct named *names = named_local(arena, local, n_local);
 	size_t i;
 
 	for (i = 0; i < n_listed; i++)
-		unknown_r[i] = find_local(local, n_local, listed[i].wire) ==
-		    NULL;
+		unknown_r[i] = named_find(names, n_local, listed[i].wire) ==
+		    n_local;
 }
 
 /* The one unknown folder that `gone` may have become, or n_listed. */
 static size_t
-find_rename(const struct folder *gone, const struct folder *local,
-    size_t n_local, const struct remote_folder *listed,
-    const struct remote_status *status, size_t n_listed)
+find_rename(const struct sides *s, const struct folder *gone)
 {
-	size_t i, found = n_listed, n_found = 0;
+	const struct validity key = { .uidvalidity =
+		gone->cursor.uidvalidity }, *v = s->by_validity, *found;
+	size_t i, n_local = 0, n_found = 0, to = s->n_listed;
 
 	if (gone->cursor.uidvalidity == 0 || gone->role == ROLE_INBOX)
-		return n_listed;
-	for (i = 0; i < n_local; i++)
-		if (&local[i] != gone && local[i].cursor.uidvalidity ==
-		    gone->cursor.uidvalidity)
-			return n_listed;
-	for (i = 0; i < n_listed; i++) {
-		if (find_local(local, n_local, listed[i].wire) != NULL ||
-		    !listed[i].is_selectable || !status[i].is_known ||
-		    status[i].uidvalidity != gone->cursor.uidvalidity)
+		return s->n_listed;
+	found = bsearch(&key, v, s->n_validities, sizeof(*v),
+	    compare_validities);
+	if (found == NULL)
+		return s->n_listed;
+	for (i = (size_t)(found - v); i > 0 &&
+	    v[i - 1].uidvalidity == key.uidvalidity; i--)
+		;
+	/* Three with one number are as bad as many. */
+	for (; i < s->n_validities && v[i].uidvalidity == key.uidvalidity &&
+	    n_local < 2 && n_found < 2; i++) {
+		if (v[i].is_local) {
+			n_local++;
 			continue;
+		}
 		n_found++;
-		if (status[i].uidnext >= gone->cursor.uidnext)
-			found = i;
+		if (s->status[v[i].index].uidnext >= gone->cursor.uidnext)
+			to = v[i].index;
 	}
-	return n_found == 1 ? found : n_listed;
+	return n_local == 1 && n_found == 1 ? to : s->n_listed;
 }
 
 static struct folder_op *
@@ -146,33 +270,59 @@ is_different(const struct folder *f, const struct remote_folder *rf,
 	    f->missing_since_secs != 0;
 }
 
+struct folder_ops {
+	struct folder_op *ops;
+	size_t n;
+	bool *taken; /* of the list: a renamed one of ours */
+};
+
 /* Folders of ours that the list does not show. */
 static void
-diff_absent(const struct folder *local, size_t n_local,
-    const struct remote_folder *listed, const struct remote_status *status,
-    size_t n_listed, const enum folder_role *role, bool is_whole,
-    bool *taken, struct folder_op *ops, size_t *n)
+diff_absent(const struct sides *s, const enum folder_role *role,
+    bool is_whole, struct folder_ops *out)
 {
 	size_t i, to;
 
-	for (i = 0; i < n_local; i++) {
-		const struct folder *f = &local[i];
+	for (i = 0; i < s->n_local; i++) {
+		const struct folder *f = &s->local[i];
 
-		if (is_there(f, listed, n_listed))
+		if (is_there(s, f))
 			continue;
-		to = find_rename(f, local, n_local, listed, status, n_listed);
-		if (to < n_listed) {
-			taken[to] = true;
-			add_op(ops, n, FOLDER_RENAME, f->id, &listed[to],
-			    role[to]);
+		to = find_rename(s, f);
+		if (to < s->n_listed) {
+			out->taken[to] = true;
+			add_op(out->ops, &out->n, FOLDER_RENAME, f->id,
+			    &s->listed[to], role[to]);
 			/* A rename keeps the role it had; say the new one. */
-			if (is_different(f, &listed[to], role[to]))
-				add_op(ops, n, FOLDER_UPDATE, f->id,
-				    &listed[to], role[to]);
+			if (is_different(f, &s->listed[to], role[to]))
+				add_op(out->ops, &out->n, FOLDER_UPDATE,
+				    f->id, &s->listed[to], role[to]);
 		} else if (is_whole && f->missing_since_secs == 0)
-			add_op(ops, n, FOLDER_MISSING, f->id, NULL, f->role);
+			add_op(out->ops, &out->n, FOLDER_MISSING, f->id, NULL,
+			    f->role);
 		else if (is_whole)
-			add_op(ops, n, FOLDER_VANISH, f->id, NULL, f->role);
+			add_op(out->ops, &out->n, FOLDER_VANISH, f->id, NULL,
+			    f->role);
+	}
+}
+
+/* Folders of the list that we have not, or have otherwise. */
+static void
+diff_listed(const struct sides *s, const enum folder_role *role,
+    struct folder_ops *out)
+{
+	const struct folder *f;
+	size_t i;
+
+	for (i = 0; i < s->n_listed; i++) {
+		f = find_local(s, s->listed[i].wire);
+		if (f == NULL && !out->taken[i])
+			add_op(out->ops, &out->n, FOLDER_CREATE, 0,
+			    &s->listed[i], role[i]);
+		else if (f != NULL && !has_become_a_name(f, &s->listed[i]) &&
+		    is_different(f, &s->listed[i], role[i]))
+			add_op(out->ops, &out->n, FOLDER_UPDATE, f->id,
+			    &s->listed[i], role[i]);
 	}
 }
 
@@ -182,28 +332,19 @@ folders_diff(struct arena *arena, const struct conf *conf,
     const struct remote_folder *listed, const struct remote_status *status,
     size_t n_listed, bool is_whole, struct folder_op **ops_r, size_t *n_r)
 {
+	struct sides s = { .local = local, .n_local = n_local,
+		.listed = listed, .n_listed = n_listed, .status = status };
+	struct folder_ops out = { .n = 0 };
 	enum folder_role *role;
-	struct folder_op *ops;
-	const struct folder *f;
-	bool *taken;
-	size_t i, n = 0;
 
+	sides_init(&s, arena);
 	role = ARENA_ARRAY(arena, enum folder_role, n_listed);
-	taken = ARENA_ARRAY(arena, bool, n_listed);
-	ops = ARENA_ARRAY(arena, struct folder_op, n_local * 2 + n_listed);
+	out.taken = ARENA_ARRAY(arena, bool, n_listed);
+	out.ops = ARENA_ARRAY(arena, struct folder_op,
+	    n_local * 2 + n_listed);
 	roles_assign(conf, listed, n_listed, local, n_local, role);
-	diff_absent(local, n_local, listed, status, n_listed, role, is_whole,
-	    taken, ops, &n);
-	for (i = 0; i < n_listed; i++) {
-		f = find_local(local, n_local, listed[i].wire);
-		if (f == NULL && !taken[i])
-			add_op(ops, &n, FOLDER_CREATE, 0, &listed[i],
-			    role[i]);
-		else if (f != NULL && !has_become_a_name(f, &listed[i]) &&
-		    is_different(f, &listed[i], role[i]))
-			add_op(ops, &n, FOLDER_UPDATE, f->id, &listed[i],
-			    role[i]);
-	}
-	*ops_r = ops;
-	*n_r = n;
+	diff_absent(&s, role, is_whole, &out);
+	diff_listed(&s, role, &out);
+	*ops_r = out.ops;
+	*n_r = out.n;
 }

@@ -17,8 +17,9 @@ void folders_normalise(struct arena *arena,
     struct remote_folder **whole_r, size_t *n_r, bool *is_whole_r);
 
 /* Which of the listed we do not have: they need a STATUS before the diff. */
-void folders_unknown(const struct folder *local, size_t n_local,
-    const struct remote_folder *listed, size_t n_listed, bool *unknown_r);
+void folders_unknown(struct arena *arena, const struct folder *local,
+    size_t n_local, const struct remote_folder *listed, size_t n_listed,
+    bool *unknown_r);
 
 /*
  * The operations that make our folders those of the (normalised) list.

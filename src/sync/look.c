@@ -248,7 +248,7 @@ find_delta(struct session *s, struct look *look,
 	f->flag_scan_uid = look->folder->cursor.flag_scan_uid;
 	if (ask_changes(s, look, changes, err) == -1)
 		return -1;
-	if (changes->is_vanished_cut)
+	if (changes->is_cut)
 		return compare_instead(s, look, f, err);
 	split_changes(s, look->folder, changes, f);
 	if (keep_known_vanished(s, look->folder, f, err) == -1)

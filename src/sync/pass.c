@@ -34,7 +34,7 @@ status_of_unknown(struct session *s, const struct remote_folder *listed,
 	struct remote_status *answers;
 	size_t i, n_asked = 0;
 
-	folders_unknown(s->folders, s->n_folders, listed, n, unknown);
+	folders_unknown(s->pass, s->folders, s->n_folders, listed, n, unknown);
 	for (i = 0; i < n; i++)
 		if (unknown[i] && listed[i].is_selectable) {
 			at[n_asked] = i;
@@ -113,6 +113,7 @@ pass_list(struct session *s, unsigned scope, struct err *err)
 	if (!is_whole)
 		log_warn(&s->log, "LIST does not show INBOX: no folder is "
 		    "taken for deleted");
+	is_whole = is_whole && !remote_list_is_cut(s->remote);
 	status = ARENA_ARRAY(s->pass, struct remote_status, n);
 	if (status_of_unknown(s, listed, n, status, err) == -1)
 		return -1;

@@ -449,6 +449,7 @@ fill_params(struct session *s, struct remote_params *p)
 	p->command_msecs = s->conf->command_timeout * 1000;
 	p->max_line = (size_t)s->conf->max_line_kb * KIB;
 	p->max_literal = (uint64_t)s->conf->max_message_mb * MIB;
+	p->max_reply = (uint64_t)s->conf->stream_parse_mb * MIB;
 	if (s->conf->rawlog_dir != NULL && s->conf->rawlog_dir[0] != '\0')
 		p->rawlog_path = arena_printf(s->facts, "%s/%s-%ld.log",
 		    s->conf->rawlog_dir,

@@ -143,8 +143,29 @@ static const struct {
 	    "* 1 FETCH (UID 5 FLAGS (a b))\r\n" },
 	{ "flag in quotes", "* 1 FETCH (FLAGS (a \"x y\" (z) b) UID 5)\r\n",
 	    "* 1 FETCH (FLAGS (a b) UID 5)\r\n" },
-	{ "8-bit flag", "* 1 FETCH (FLAGS (\303\244 b) UID 5)\r\n",
-	    "* 1 FETCH (FLAGS (b) UID 5)\r\n" },
+	/* any word of UTF-8 is a keyword; spelled as keywords.h says */
+	{ "8-bit flag", "* 1 FETCH (FLAGS (Caf\303\251 b) UID 5)\r\n",
+	    "* 1 FETCH (FLAGS (mh=Caf=C3=A9 b) UID 5)\r\n" },
+	{ "brackets and slashes", "* 2 FETCH (FLAGS (Important! Perso/Travail "
+	    "[keyword with]bracket 100%) UID 2)\r\n",
+	    "* 2 FETCH (FLAGS (Important! Perso/Travail [keyword "
+	    "mh=with=5Dbracket mh=100=25) UID 2)\r\n" },
+	{ "one of our spelling", "* 2 FETCH (FLAGS (mh=x) UID 2)\r\n",
+	    "* 2 FETCH (FLAGS (mh=mh=3Dx) UID 2)\r\n" },
+	{ "Latin-1 and C1 flags",
+	    "* 1 FETCH (FLAGS (Caf\351 a\302\205b c) UID 5)\r\n",
+	    "* 1 FETCH (FLAGS (c) UID 5)\r\n" },
+	{ "quoted flag", "* 1 FETCH (UID 5 FLAGS \"\\\\Flagged\")\r\n",
+	    "* 1 FETCH (UID 5 FLAGS (\\Flagged))\r\n" },
+	{ "quoted flag unescaped",
+	    "* 1 FETCH (UID 5 FLAGS (\"\\Seen\" x))\r\n",
+	    "* 1 FETCH (UID 5 FLAGS (\\Seen x))\r\n" },
+	{ "quoted list", "* 1 FETCH (UID 5 FLAGS \"(\\\\Answered \\\\Seen)\""
+	    ")\r\n", "* 1 FETCH (UID 5 FLAGS (\\Answered \\Seen))\r\n" },
+	{ "NIL flags", "* 1 FETCH (UID 5 FLAGS NIL)\r\n",
+	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
+	{ "NIL among flags", "* 1 FETCH (UID 5 FLAGS (NIL \\Seen NIL))\r\n",
+	    "* 1 FETCH (UID 5 FLAGS (\\Seen))\r\n" },
 	{ "L039 unknown item",
 	    "* 1 FETCH (UID 5 FLAGS () X-FOO (a \"b)\" (c)))\r\n",
 	    "* 1 FETCH (UID 5 FLAGS ())\r\n" },
@@ -279,6 +300,38 @@ START_TEST(the_literal_of_another_item_is_thrown_away)
 	ck_assert_int_eq(mend_line(&mend, parts[1], strlen(parts[1]), &out),
 	    MEND_PASS);
 	ck_assert_str_eq(buf_str(&out), "* 1 FETCH (UID 5 UID 3)\r\n");
+}
+END_TEST
+
+/* B1: what follows a body must be the end of its reply. */
+static const struct {
+	const char *after;
+	enum mend_verdict verdict;
+} behind_bodies[] = {
+	{ ")\r\n", MEND_PASS },
+	{ " )\r\n", MEND_PASS },
+	{ " UID 5)\r\n", MEND_PASS },
+	{ " FLAGS (\\Seen) UID 5 MODSEQ (7))\r\n", MEND_PASS },
+	{ "\r\n", MEND_TORN },
+	{ "7 OK done\r\n", MEND_TORN },
+	{ "* 6 FETCH (UID 6 BODY[] {3}\r\n", MEND_TORN },
+	{ ") more text\r\n", MEND_TORN },
+	{ "rest of a word (in brackets)\r\n", MEND_TORN },
+	{ "word word)\r\n", MEND_TORN },
+	{ " UID 5\r\n", MEND_TORN },
+	{ " UID 5) {3}\r\n", MEND_TORN },
+	{ "(x))\r\n", MEND_TORN },
+};
+
+START_TEST(a_body_ends_where_its_length_says)
+{
+	const char *after = behind_bodies[_i].after;
+
+	mended("* 5 FETCH (UID 5 BODY[] {5}\r\n");
+	ck_assert(mend.has_literal && mend.keep_literal);
+	buf_reset(&out);
+	ck_assert_msg((int)mend_line(&mend, after, strlen(after), &out) ==
+	    (int)behind_bodies[_i].verdict, "%s", after);
 }
 END_TEST
 
@@ -495,6 +548,8 @@ main(void)
 	    COUNT(lines));
 	tcase_add_test(t, the_literal_of_a_body_is_kept);
 	tcase_add_test(t, the_literal_of_another_item_is_thrown_away);
+	tcase_add_loop_test(t, a_body_ends_where_its_length_says, 0,
+	    sizeof(behind_bodies) / sizeof(behind_bodies[0]));
 	tcase_add_test(t, literals_of_unknown_lines_are_thrown_away);
 	tcase_add_test(t, folder_names_may_be_literals);
 	tcase_add_test(t, a_literal_larger_than_any_number_is_seen_as_such);

@@ -13,6 +13,7 @@
 #include "scripted_imapd.h"
 
 #include <check.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,6 +75,7 @@ usual(uint16_t port)
 		.tls = TLS_NONE, .login = "ann", .password = "secret",
 		.connect_msecs = 30000, .command_msecs = 30000,
 		.max_line = 1 << 16, .max_literal = 1 << 20,
+		.max_reply = 1 << 20,
 		.want_socket = want_socket, .gave_socket = gave_socket };
 }
 
@@ -322,10 +324,11 @@ START_TEST(scan_reads_flags_dates_and_ids)
 		SAY("* 2 EXISTS\r\n%1 OK x\r\n"),
 		HEAR("* UID FETCH 3:9 (UID FLAGS RFC822.SIZE INTERNALDATE "
 		     "MODSEQ BODY.PEEK\\[HEADER.FIELDS (MESSAGE-ID)\\])"),
-		SAY("* 1 FETCH (UID 5 FLAGS (\\Seen b \\Recent $a b) "
+		SAY("* 1 FETCH (UID 5 FLAGS (\\Seen b \\Recent $a Caf\303\251 b "
+		    "with]bracket) "
 		    "RFC822.SIZE 44 INTERNALDATE "
 		    "\" 3-Mar-2026 10:00:00 +0545\" MODSEQ (9) "
-		    "BODY[HEADER.FIELDS (\"MESSAGE-ID\")] {32}\r\n"
+		    "BODY[HEADER.FIELDS (\"MESSAGE-ID\")] {31}\r\n"
 		    "Message-ID:\r\n <m@example.org>\r\n)\r\n"),
 		/* L145; not asked for; without UID */
 		SAY("* 2 FETCH (UID 6 INTERNALDATE "
@@ -344,7 +347,8 @@ START_TEST(scan_reads_flags_dates_and_ids)
 	ck_assert_uint_eq(got.n, 2);
 	ck_assert_uint_eq(got.places[0].uid, 5);
 	ck_assert_uint_eq(got.places[0].flags.bits, FLAG_SEEN);
-	ck_assert_str_eq(got.keywords[0], "$a b");
+	ck_assert_str_eq(got.keywords[0],
+	    "$a b Caf\303\251 with]bracket");
 	ck_assert_uint_eq(got.places[0].size, 44);
 	ck_assert_uint_eq(got.places[0].modseq, 9);
 	ck_assert(got.places[0].has_internal_date);
@@ -573,7 +577,7 @@ START_TEST(qresync_brings_changes_and_vanished)
 	ck_assert_uint_eq(changes.n_vanished, 4);
 	ck_assert_uint_eq(changes.vanished[0], 41);
 	ck_assert_uint_eq(changes.vanished[3], 45);
-	ck_assert(!changes.is_vanished_cut);
+	ck_assert(!changes.is_cut);
 	ck_assert_uint_eq(changes.n_changed, 1);
 	ck_assert_uint_eq(changes.changed[0].uid, 40);
 	ck_assert_uint_eq(changes.changed[0].modseq, 93);
@@ -644,8 +648,49 @@ START_TEST(a_vanished_bomb_is_cut)
 	open_with(steps);
 	OK(remote_select(remote, "INBOX", NULL, &selected, NULL, &err));
 	OK(remote_changed_since(remote, 0, 0, 1, &changes, &err));
-	ck_assert(changes.is_vanished_cut);
+	ck_assert(changes.is_cut);
 	ck_assert_uint_eq(changes.n_vanished, 0);
+	finish();
+}
+END_TEST
+
+/* D6: a reply leaves no more in memory than max_reply, whatever it says; who
+ * asked knows that it is not whole. */
+static const char *const flood_lines[] = {
+	"* 1 EXPUNGE\r\n",
+	"* 7 FETCH (UID 7 FLAGS (\\Seen) MODSEQ (7))\r\n",
+	"* VANISHED 3:9\r\n",
+	"* LIST () \"/\" \"some folder\"\r\n",
+	"* STATUS \"x\" (MESSAGES 3)\r\n",
+	"* OK still here\r\n",
+};
+
+START_TEST(a_flood_of_lines_is_cut)
+{
+	const char *line = flood_lines[_i];
+	size_t lines = (size_t)4 << 20, len = strlen(line), i;
+	char *text = malloc(lines + 100), *p = text;
+	struct step steps[] = { LOGIN(CAPS " CONDSTORE"),
+		HEAR("* SELECT *"), SAY("%1 OK\r\n"), HEAR("* UID FETCH *"),
+		{ STEP_SAY, text }, HEAR("* NOOP"), SAY("%1 OK\r\n"), END };
+	struct remote_changes changes = { .arena = arena };
+	struct remote_changes more = { .arena = arena };
+	struct remote_selected selected;
+	size_t before;
+
+	for (i = 0; i + len <= lines; i += len, p += len)
+		memcpy(p, line, len);
+	memcpy(p, "%1 OK done\r\n", sizeof("%1 OK done\r\n"));
+	open_with(steps);
+	free(text);
+	OK(remote_select(remote, "INBOX", NULL, &selected, NULL, &err));
+	before = mallinfo2().uordblks + mallinfo2().hblkhd;
+	OK(remote_changed_since(remote, 0, 0, 1, &changes, &err));
+	ck_assert(changes.is_cut);
+	ck_assert_uint_lt(mallinfo2().uordblks + mallinfo2().hblkhd,
+	    before + (3 << 20));
+	OK(remote_noop(remote, &more, &err));
+	ck_assert(!more.is_cut);
 	finish();
 }
 END_TEST
@@ -1327,18 +1372,28 @@ START_TEST(idle_ends_with_bye_or_eof)
 }
 END_TEST
 
-START_TEST(idle_refused_is_a_server_error)
+/* A8: a capability that was a mistake, and an IDLE that is over at once; it is
+ * not tried for ever. */
+START_TEST(idle_that_does_not_work_is_given_up)
 {
-	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
-		HEAR("* IDLE"), SAY("%1 NO not here\r\n"), AGAIN, END };
-	int fds[2];
+	static const struct step refused[] = { LOGIN(CAPS " IDLE"),
+		HEAR("* SELECT *"), SAY("* 1 EXISTS\r\n%1 OK\r\n"),
+		HEAR("* IDLE"), SAY("%1 BAD no such command\r\n"), END };
+	static const struct step over[] = { LOGIN(CAPS " IDLE"),
+		HEAR("* SELECT *"), SAY("* 1 EXISTS\r\n%1 OK\r\n"),
+		HEAR("* IDLE"), SAY("+ ok\r\n%1 OK idle over\r\n"),
+		HEAR("* IDLE"), SAY("+ ok\r\n%1 OK idle over\r\n"),
+		HEAR("* IDLE"), SAY("+ ok\r\n%1 OK idle over\r\n"), END };
+	struct remote_selected selected;
+	int i, n = _i == 0 ? 1 : 3;
 
-	open_with(steps);
-	select_inbox();
-	ck_assert_int_eq(pipe(fds), 0);
-	ck_assert_int_eq(remote_idle(remote, fds[0], 5000, &wake, &err), -1);
-	ck_assert_int_eq(err.kind, ERR_SERVER);
-	select_inbox();
+	open_with(_i == 0 ? refused : over);
+	OK(remote_select(remote, "INBOX", NULL, &selected, NULL, &err));
+	for (i = 0; i < n; i++) {
+		ck_assert(remote_caps(remote) & REMOTE_IDLE);
+		idle_until(5000, WAKE_TIMEOUT);
+	}
+	ck_assert(!(remote_caps(remote) & REMOTE_IDLE));
 	finish();
 }
 END_TEST
@@ -1473,8 +1528,21 @@ static const struct {
 	    { GREET, HEAR("*"),
 	      SAY("%1 NO [UNAVAILABLE] Maximum number of connections from "
 		  "user+IP exceeded (mail_max_userip_connections=10)\r\n") } },
-	{ "the password in the answer", ERR_AUTH, "repeats",
+	{ "the password in the answer", ERR_AUTH, "ann/****** is wrong",
 	    { GREET, HEAR("*"), SAY("%1 NO ann/secret is wrong\r\n") } },
+	{ "in a BYE", ERR_NETWORK, "LOGIN \"ann\" \"******\"",
+	    { GREET, HEAR("*"),
+	      SAY("* BYE bad command: LOGIN \"ann\" \"SECRET\"\r\n") } },
+	{ "in a stray line", ERR_PROTOCOL, "\"******\"",
+	    { GREET, HEAR("*"),
+	      SAY("Error: LOGIN \"ann\" \"secret\"\r\n") } },
+	{ "in a code", ERR_AUTH, "[X ann ******] no",
+	    { GREET, HEAR("*"), SAY("%1 NO [X ann secret] no\r\n") } },
+	{ "in base64 of PLAIN", ERR_AUTH, "AUTHENTICATE PLAIN ****",
+	    { GREET, HEAR("*"), SAY("%1 NO bad: AUTHENTICATE PLAIN "
+		"AGFubgBzZWNyZXQ= again\r\n") } },
+	{ "in base64 of LOGIN", ERR_AUTH, "(********)",
+	    { GREET, HEAR("*"), SAY("%1 NO bad (c2VjcmV0)\r\n") } },
 	{ "BYE as greeting", ERR_NETWORK, "go away",
 	    { SAY("* BYE go away\r\n") } },
 	{ "busy as greeting", ERR_THROTTLED, "too many connections",
@@ -1729,6 +1797,8 @@ main(void)
 	tcase_add_test(t, news_of_the_folder_before_are_void);
 	tcase_add_test(t, changes_of_another_uidvalidity_are_void);
 	tcase_add_test(t, a_vanished_bomb_is_cut);
+	tcase_add_loop_test(t, a_flood_of_lines_is_cut, 0,
+	    COUNT(flood_lines));
 	tcase_add_test(t, enable_without_enabled_is_not_qresync);
 	tcase_add_test(t, select_falls_back_when_its_parameters_are_bad);
 	tcase_add_test(t, zero_and_absent_numbers_are_unknown);
@@ -1766,7 +1836,7 @@ main(void)
 	tcase_add_test(t, idle_wakes_on_the_control_descriptor);
 	tcase_add_test(t, idle_counts_news_that_come_while_it_ends);
 	tcase_add_loop_test(t, idle_ends_with_bye_or_eof, 0, 2);
-	tcase_add_test(t, idle_refused_is_a_server_error);
+	tcase_add_loop_test(t, idle_that_does_not_work_is_given_up, 0, 2);
 	tcase_add_test(t, noop_tells_what_happened);
 	t = new_case(suite, "login");
 	tcase_add_test(t, capabilities_are_asked_again_after_login);

@@ -104,7 +104,8 @@ open_as(enum tls_mode tls, const char *user, const char *password)
 		.host = getenv("MAILHERD_TEST_IMAP_HOST"),
 		.tls = tls, .login = user, .password = password,
 		.connect_msecs = 10000, .command_msecs = 20000,
-		.max_line = 1 << 20, .max_literal = 1 << 28 };
+		.max_line = 1 << 20, .max_literal = 1 << 28,
+		.max_reply = 8 << 20 };
 
 	params.port = (uint16_t)strtol(getenv(tls == TLS_IMPLICIT ?
 		"MAILHERD_TEST_IMAP_TLS_PORT" : "MAILHERD_TEST_IMAP_PORT"),

@@ -243,7 +243,8 @@ try(const char *host, enum tls_mode mode, enum cert_name name,
 		.port = start_server(mode, name, priority), .tls = mode,
 		.login = "ann", .password = "secret", .connect_msecs = 10000,
 		.command_msecs = 10000, .max_line = 65536,
-		.max_literal = 65536 };
+		.max_literal = 65536,
+		.max_reply = 1 << 20 };
 	struct remote *r;
 	int result;
 
@@ -321,7 +322,8 @@ START_TEST(a_plain_server_on_a_tls_port_is_refused)
 		.port = start_server(TLS_NONE, CERT_GOOD, "NORMAL"),
 		.tls = TLS_IMPLICIT, .login = "ann", .password = "secret",
 		.connect_msecs = 5000, .command_msecs = 5000,
-		.max_line = 65536, .max_literal = 65536 };
+		.max_line = 65536, .max_literal = 65536,
+		.max_reply = 1 << 20 };
 	struct remote *r;
 
 	err = (struct err)ERR_INIT;
@@ -342,7 +344,8 @@ START_TEST(a_silent_handshake_ends_at_the_deadline)
 	struct remote_params params = { .host = "localhost",
 		.tls = TLS_IMPLICIT, .login = "ann", .password = "secret",
 		.connect_msecs = 400, .command_msecs = 5000,
-		.max_line = 65536, .max_literal = 65536 };
+		.max_line = 65536, .max_literal = 65536,
+		.max_reply = 1 << 20 };
 	int64_t begin = clock_mono_msecs();
 	struct remote *r;
 
