@@ -65,6 +65,7 @@ class Account:
 
     def step(self, client):
         r = self.random
+        client.leave()
         paths = sorted(client.folders())
         path = r.choice(paths + ["INBOX"] * 3)
         action = r.choices(list(self.ACTIONS), self.ACTIONS.values())[0]
@@ -212,7 +213,7 @@ class Account:
             client.select(path)
             count = len(client.uids())
             self.tell(f"replace {path} by another with {count} messages")
-            client.leave()
+            client.leave()  # or the server hangs up
             client.delete(path)
             client.create(path)
             for _ in range(count):
