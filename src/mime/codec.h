@@ -81,6 +81,9 @@ codec_has_more(const struct codec *c)
 /* The next code point; 0: none in what was read now (or a NUL). */
 uint32_t codec_next(struct codec *c);
 
+/* libc's own charsets are never loaded for a library (iconv.c). */
+void codec_refuse_iconv(void);
+
 /* row and cell from 0 */
 uint32_t codec_cell(enum codec_set set, unsigned row, unsigned cell);
 /* A byte of a charset of one byte a character. */

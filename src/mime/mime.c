@@ -37,6 +37,7 @@ const struct mime_limits mime_default_limits = {
 void
 mime_init(void)
 {
+	codec_refuse_iconv();
 	tree_init();
 	detect_init();
 }

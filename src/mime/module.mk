@@ -15,6 +15,7 @@ libmime_a_SOURCES = \
 	src/mime/flowed.c src/mime/flowed.h \
 	src/mime/header.c src/mime/header.h \
 	src/mime/html.c src/mime/html.h \
+	src/mime/iconv.c \
 	src/mime/ids.c src/mime/ids.h \
 	src/mime/iso2022.c \
 	src/mime/mime.c src/mime/mime.h \

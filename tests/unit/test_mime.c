@@ -14,6 +14,11 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum column { FILE_NAME, CASE_ID, LOG_ID, SUBJECT, FROM, TO_LIST, DATE,
@@ -301,6 +306,61 @@ check_bare_cr(char **row, const char *raw, size_t len)
 	parse(cr, n, &c);
 	check_row(row, &c);
 }
+
+#ifndef MAILHERD_SANITIZED
+static struct {
+	const char *raw;
+	size_t len;
+} kept[500];
+static size_t n_kept;
+
+static void
+keep_file(char **row, const char *raw, size_t len)
+{
+	(void)row;
+	ck_assert_uint_lt(n_kept, 500);
+	kept[n_kept].raw = raw;
+	kept[n_kept++].len = len;
+}
+
+/* From here on who opens a file is killed. */
+static void
+forbid_open(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { 4, filter };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
+	    0);
+}
+
+/* Whatever charset a message names: no converter is loaded for it. */
+START_TEST(parsing_opens_no_file)
+{
+	static const char part[] = "Content-Type: multipart/mixed; "
+	    "boundary=b\n\n--b\nContent-Type: text/plain; charset=cp1046; "
+	    "name*=ibm1046''%e4\nContent-Disposition: attachment; "
+	    "filename=\"\xe4=?ibm937?q?a?=\"\n\nx\n--b--\n";
+	struct content c;
+	size_t i;
+
+	each_file(keep_file);
+	signal(SIGSYS, SIG_DFL);
+	forbid_open();
+	for (i = 0; i < n_kept; i++)
+		parse(kept[i].raw, kept[i].len, &c);
+	parse_string(part, &c);
+	ck_assert_uint_eq(c.n_attachments, 1);
+}
+END_TEST
+#endif
 
 START_TEST(bare_cr_is_a_line_end)
 {
@@ -923,6 +983,9 @@ main(void)
 	tcase_add_test(tc, corpus_gives_the_values_of_its_index);
 	tcase_add_test(tc, a_file_reads_as_memory_does);
 	tcase_add_test(tc, every_prefix_of_every_file_can_be_stored);
+#ifndef MAILHERD_SANITIZED
+	tcase_add_test(tc, parsing_opens_no_file);
+#endif
 	tcase_add_test(tc, bare_cr_is_a_line_end);
 	tcase_add_test(tc, g1_ten_thousand_recipients);
 	tcase_add_test(tc, g2_header_of_a_megabyte);
