@@ -240,6 +240,7 @@ main(int argc, char **argv, char **envp)
 		return check_all(conf);
 	if (options.once != NULL)
 		options.is_foreground = true;
+	log_never_wait();
 	open_log(conf, options.is_foreground);
 	/* Paths in the settings may be relative: stay where we are. */
 	if (!options.is_foreground && daemon(1, 0) == -1)

@@ -2,15 +2,17 @@
  * log.c - one line per event.
  *
  * Runs in: every process.  A line is one write(2) of at most 4 KB, so that
- * lines of many children on one descriptor do not mix.
+ * lines of many children on one descriptor do not mix.  A line for which there
+ * is no room (sink.c) is lost; the next one that is not says how many were.
  */
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/sink.h"
 #include "base/text.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <paths.h>
 #include <stdarg.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -39,16 +41,9 @@ static struct {
 	enum log_level level;
 	bool debug[LOG_SUBSYSTEM_COUNT];
 	char process[160];
-	char file[512];
-	int fd;
-} state = { "mailherd", LOG_TARGET_STDERR, LOG_LEVEL_INFO, { false }, "", "",
-	STDERR_FILENO };
-
-static void
-open_syslog(void)
-{
-	openlog(state.program, LOG_PID | LOG_NDELAY, LOG_MAIL);
-}
+	uint64_t n_lost, n_unsaid;
+} state = { "mailherd", LOG_TARGET_STDERR, LOG_LEVEL_INFO, { false }, "", 0,
+	0 };
 
 void
 log_open(const char *program, enum log_target target)
@@ -56,47 +51,41 @@ log_open(const char *program, enum log_target target)
 	state.program = program;
 	state.target = target;
 	if (target == LOG_TARGET_SYSLOG)
-		open_syslog();
+		sink_set_syslog(_PATH_LOG);
+}
+
+void
+log_never_wait(void)
+{
+	sink_never_wait();
 }
 
 int
 log_set_file(const char *path)
 {
-	int fd = STDERR_FILENO;
-
-	if (path != NULL && path[0] != '\0') {
-		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-		    0640);
-		if (fd == -1)
-			return -1;
-	}
-	if (state.fd != STDERR_FILENO)
-		close(state.fd);
-	state.fd = fd;
-	snprintf(state.file, sizeof(state.file), "%s", path ? path : "");
-	return 0;
+	return sink_set_file(path);
 }
 
-void
+int
 log_reopen(void)
 {
-	char path[sizeof(state.file)];
-
-	if (state.target == LOG_TARGET_SYSLOG) {
-		closelog();
-		open_syslog();
-	} else if (state.file[0] != '\0') {
-		snprintf(path, sizeof(path), "%s", state.file);
-		if (log_set_file(path) == -1)
-			log_warn(NULL, "log file %s not reopened: %s", path,
-			    strerror(errno));
-	}
+	if (sink_reopen() == 0)
+		return 0;
+	log_warn(NULL, "the log was not opened again, it goes on as it was: "
+	    "%s", strerror(errno));
+	return -1;
 }
 
 int
 log_fd(void)
 {
-	return state.fd;
+	return sink_fd();
+}
+
+uint64_t
+log_lost(void)
+{
+	return state.n_lost;
 }
 
 void
@@ -193,50 +182,94 @@ format_now(char *out, size_t size)
 	return out;
 }
 
-static void
-write_line(char *line, size_t len)
+/* "<22>Mar  3 09:00:00", as syslogd has known it for ever. */
+static const char *
+format_syslog(char *out, size_t size, enum log_level level)
 {
-	ssize_t n;
+	time_t now = (time_t)clock_wall_secs();
+	struct tm tm;
+	size_t used;
 
-	do
-		n = write(state.fd, line, len);
-	while (n == -1 && errno == EINTR);
+	localtime_r(&now, &tm);
+	used = (size_t)snprintf(out, size, "<%d>",
+	    LOG_MAIL | levels[level].syslog_priority);
+	strftime(out + used, size - used, "%b %e %T", &tm);
+	return out;
+}
+
+/* What stands before the text; syslog and the journal know the level by "<n>",
+ * and the journal adds the time. */
+static int
+format_head(char *out, size_t size, enum log_level level, const char *fields)
+{
+	char begin[60], name[12] = "";
+
+	switch (state.target) {
+	case LOG_TARGET_SYSLOG:
+		format_syslog(begin, sizeof(begin), level);
+		break;
+	case LOG_TARGET_JOURNAL:
+		snprintf(begin, sizeof(begin), "<%d>",
+		    levels[level].syslog_priority);
+		break;
+	default:
+		format_now(begin, sizeof(begin));
+	}
+	if (state.target != LOG_TARGET_SYSLOG)
+		snprintf(name, sizeof(name), "%s: ", levels[level].name);
+	return snprintf(out, size, "%s%s%s[%d]: %s%s%s%s%s", begin,
+	    state.target == LOG_TARGET_JOURNAL ? "" : " ", state.program,
+	    (int)getpid(), name, state.process, state.process[0] ? " " : "",
+	    fields, fields[0] ? ": " : "");
+}
+
+static int
+emit_line(enum log_level level, const char *fields, const char *text)
+{
+	char line[LINE_MAX_BYTES];
+	int len = format_head(line, sizeof(line) - 1, level, fields);
+
+	len += snprintf(line + len, sizeof(line) - 1 - (size_t)len, "%s",
+	    text);
+	if (len > (int)sizeof(line) - 2)
+		len = sizeof(line) - 2;
+	if (state.target != LOG_TARGET_SYSLOG)
+		line[len++] = '\n';
+	line[len] = '\0';
+	return sink_write(line, (size_t)len);
+}
+
+/* There is room again, it seems. */
+static void
+emit_loss(void)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "%llu lines of this process were lost "
+	    "here: nobody read the log, or it is full",
+	    (unsigned long long)state.n_unsaid);
+	if (emit_line(LOG_LEVEL_WARN, "", text) == 0)
+		state.n_unsaid = 0;
 }
 
 static void
 emit(const struct log *log, enum log_level level, const char *fmt, va_list ap)
 {
 	char message[LINE_MAX_BYTES - 600], clean[LINE_MAX_BYTES - 600];
-	char line[LINE_MAX_BYTES], now[40];
-	const char *fields = log != NULL ? log->fields : "";
-	int len, saved_errno = errno;
+	int saved_errno = errno;
 
 	if (!is_wanted(log, level))
 		return;
 	vsnprintf(message, sizeof(message), fmt, ap);
 	text_clean_line(clean, sizeof(clean), message, strlen(message));
-	if (state.target == LOG_TARGET_SYSLOG) {
-		syslog(levels[level].syslog_priority, "%s%s%s%s%s",
-		    state.process, state.process[0] ? " " : "", fields,
-		    fields[0] ? ": " : "", clean);
-		errno = saved_errno;
-		return;
+	if (state.n_unsaid > 0)
+		emit_loss();
+	/* In the order they were said: none overtakes the word of a loss. */
+	if (state.n_unsaid > 0 ||
+	    emit_line(level, log != NULL ? log->fields : "", clean) == -1) {
+		state.n_lost++;
+		state.n_unsaid++;
 	}
-	/* The journal reads the priority from "<n>" and adds the time. */
-	if (state.target == LOG_TARGET_JOURNAL)
-		snprintf(now, sizeof(now), "<%d>",
-		    levels[level].syslog_priority);
-	else
-		format_now(now, sizeof(now));
-	len = snprintf(line, sizeof(line), "%s%s%s[%d]: %s: %s%s%s%s%s\n", now,
-	    state.target == LOG_TARGET_JOURNAL ? "" : " ", state.program,
-	    (int)getpid(), levels[level].name, state.process,
-	    state.process[0] ? " " : "", fields, fields[0] ? ": " : "", clean);
-	if (len >= (int)sizeof(line)) {
-		len = sizeof(line) - 1;
-		line[len - 1] = '\n';
-	}
-	write_line(line, (size_t)len);
 	errno = saved_errno;
 }
 

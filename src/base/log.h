@@ -45,9 +45,14 @@ struct log {
 void log_open(const char *program, enum log_target target);
 /*
  * SIGUSR1: reopens the target.  With stderr that is a file of the caller's
- * choosing: log_set_file() names it.
+ * choosing: log_set_file() names it.  -1: not opened, which was logged.
  */
-void log_reopen(void);
+int log_reopen(void);
+/* A daemon, early in its start: from now on no line waits for who reads the
+ * log (base/sink.h); a tool rather waits than to lose one. */
+void log_never_wait(void);
+/* Lines of this process that were lost. */
+uint64_t log_lost(void);
 /* stderr target only: append to this file instead; NULL = standard error. */
 int log_set_file(const char *path);
 /* Descriptor a child must keep open. */

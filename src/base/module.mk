@@ -8,6 +8,7 @@ libbase_a_SOURCES = \
 	src/base/err.c src/base/err.h \
 	src/base/heap.c src/base/heap.h \
 	src/base/log.c src/base/log.h \
+	src/base/sink.c src/base/sink.h \
 	src/base/text.c src/base/text.h \
 	src/base/uuid.c src/base/uuid.h \
 	src/base/xmem.c src/base/xmem.h

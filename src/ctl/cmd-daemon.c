@@ -40,7 +40,9 @@ tint_warned(const char *cell)
 	{ "redis", "Redis", COLUMN_TEXT, 0, 0, tint_health },             \
 	{ "postgres", "PostgreSQL", COLUMN_TEXT, 0, 0, tint_health },     \
 	{ "children", "Children", COLUMN_NUMBER },                        \
-	{ "sockets_open", "Sockets", COLUMN_NUMBER }
+	{ "sockets_open", "Sockets", COLUMN_NUMBER },                     \
+	{ "log_lines_lost", "Log lines lost", COLUMN_NUMBER, COLUMN_IF_SET,\
+	    0, tint_warned }
 
 static const struct column sync_columns[] = {
 	STATUS_HEAD,

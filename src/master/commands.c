@@ -99,6 +99,7 @@ run_status(struct master *m, json_t *request, struct account *account,
 		reply_number(reply, "jobs_waiting",
 		    (int64_t)works_waiting(m->works));
 	}
+	reply_number(reply, "log_lines_lost", (int64_t)log_lost());
 #define X(name, help) reply_number(reply, #name, (int64_t)m->counters.name);
 	COUNTERS(X)
 #undef X

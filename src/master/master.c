@@ -308,7 +308,8 @@ on_usr1(evutil_socket_t sig, short what, void *arg)
 	(void)sig;
 	(void)what;
 	(void)arg;
-	log_reopen();
+	if (log_reopen() == -1)
+		return;
 	spawn_renew();
 	log_info(NULL, "log opened again");
 }

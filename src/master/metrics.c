@@ -112,6 +112,11 @@ control_metrics(struct master *m)
 		gauge(&out, "jobs_waiting", "", "Jobs waiting for a child.",
 		    (int64_t)works_waiting(m->works));
 	}
+	buf_addf(&out, "# HELP mailherd_log_lines_lost_total lines of the "
+	    "master's log that nobody read in time\n"
+	    "# TYPE mailherd_log_lines_lost_total counter\n"
+	    "mailherd_log_lines_lost_total %llu\n",
+	    (unsigned long long)log_lost());
 #define X(name, help)                                                      \
 	buf_addf(&out, "# HELP mailherd_" #name "_total " help "\n"       \
 	    "# TYPE mailherd_" #name "_total counter\n"                   \

@@ -21,7 +21,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <syslog.h>
 #include <unistd.h>
 
 /* _exit() and not exit(): atexit handlers are the master's. */
@@ -61,11 +60,6 @@ confine_descriptors(int keep)
 {
 	int null;
 
-	/*
-	 * syslog remembers its socket by number; once that number is a mail
-	 * server's, log lines would go there.  It opens a new one by itself.
-	 */
-	closelog();
 	close_all_but(keep, log_fd());
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null == -1)

@@ -47,6 +47,11 @@ class Programs:
         for name in ("mailherd", "mailherdctl"):
             shutil.copy(os.path.join(build_dir(), name), self.dir)
         self.mailherd = os.path.join(self.dir, "mailherd")
+        with open(self.mailherd, "rb") as f:
+            is_sanitized = b"__asan_init" in f.read()
+        # A sanitizer wants to be the first one loaded.
+        self.noblock = None if is_sanitized else shutil.copy(
+            os.path.join(build_dir(), "noblock.so"), self.dir)
         self.ctl = os.path.join(self.dir, "mailherdctl")
         self.schema = os.path.join(self.dir, "schema")
         shutil.copytree(os.path.join(SOURCE, "etc", "schema"), self.schema)
@@ -59,7 +64,8 @@ class Programs:
 class Daemon:
     """One master and its children."""
 
-    def __init__(self, herd, role, instance, overrides, on_host=None):
+    def __init__(self, herd, role, instance, overrides, on_host=None,
+                 stderr=None):
         self.herd, self.role, self.instance = herd, role, instance
         self.name = f"{role}-{instance}"
         self.log = os.path.join(herd.dir, f"{self.name}.log")
@@ -74,7 +80,8 @@ class Daemon:
             give(self.log)
             self.proc = subprocess.Popen(
                 moved or argv, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, cwd=herd.dir, env=herd.env(),
+                stderr=log if stderr is None else stderr, cwd=herd.dir,
+                env=herd.daemon_env(),
                 **({} if moved else run_as()))
         self.pid = self.proc.pid
         wait_for(self.is_up, what=f"{self.name} answers, see {self.log}")
@@ -202,6 +209,12 @@ class Mailherd:
                          "allocator_may_return_null=1",
             UBSAN_OPTIONS="print_stacktrace=1")
 
+    def daemon_env(self):
+        """A master that makes a call which could block is ended."""
+        more = {"LD_PRELOAD": self.programs.noblock} \
+            if self.programs.noblock else {}
+        return {**self.env(), **more}
+
     def log_text(self):
         return "".join(d.log_text() for d in self.daemons)
 
@@ -239,8 +252,9 @@ class Mailherd:
 
     # -- daemons --
 
-    def start(self, role="sync", instance="0", on_host=None, **overrides):
-        daemon = Daemon(self, role, instance, overrides, on_host)
+    def start(self, role="sync", instance="0", on_host=None, stderr=None,
+              **overrides):
+        daemon = Daemon(self, role, instance, overrides, on_host, stderr)
         self.daemons.append(daemon)
         return daemon
 
@@ -377,7 +391,7 @@ CRASHES = {1, -signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS,
 
 # The same of children, and what a sanitizer says.
 CRASH_SAID = re.compile(
-    r"AddressSanitizer|LeakSanitizer|runtime error:|Assertion"
+    r"BLOCKING CALL|AddressSanitizer|LeakSanitizer|runtime error:|Assertion"
     r"|child (?:died|ended) .*: (?:signal (?:4|6|7|8|11)\b|exit 1\b|bug$)",
     re.M)
 
