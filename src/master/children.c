@@ -9,8 +9,12 @@
  *	    any of these --stop--> STOPPING --timeout--> KILLED
  *	    any --kill, nonsense, timeout--> KILLED
  *	    any --exit--> GONE
+ *	    STARTING, STOPPING, KILLED --not made--> GONE
  *
  * A hot child brings its work with it: it is WORKING from its first word on.
+ * A child has no pid until the template has told it (proc/spawn.c), and none
+ * of its words is read before.  It may be told to end or be killed, and may
+ * even have ended, by then.
  * Whatever a child does, only its exit frees what it holds; what is freed
  * stays allocated for one turn of the loop, since an event for it may be
  * queued already.
@@ -25,13 +29,21 @@
 
 #include <bsd/string.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 /* From fork to hello: long, for a machine that is starting everything. */
 #define START_MSECS 30000
+/* Two forks of a small process; long, for a machine that is swapping. */
+#define MAKE_MSECS 5000
+/* Asked for and not yet made: what the template has before it. */
+#define UNMADE_MAX 64
+/* Reaped before the template had told whose they are. */
+#define EARLY_MAX 64
 /* Frames a child may leave unread; honest ones read within milliseconds. */
 #define QUEUE_MAX 256
 /* Frames taken from one child before the others get a turn. */
@@ -48,8 +60,15 @@ struct children {
 	TAILQ_HEAD(child_list, child) list;
 	struct child_list gone;
 	struct event *bury;
+	struct event *answers; /* of the template */
 	size_t n, n_of[KIND_COUNT];
+	size_t n_unmade; /* pid not yet known */
 	uint32_t next_generation;
+	struct early {
+		pid_t pid;
+		int status;
+	} early[EARLY_MAX];
+	size_t n_early;
 };
 
 static const char *const state_names[CHILD_STATE_COUNT] = {
@@ -72,6 +91,7 @@ static void begins(struct child *child);
 static void is_asked_to_end(struct child *child);
 static void is_killed(struct child *child);
 static void hangs(struct child *child);
+static void was_never(struct child *child);
 static void is_gone(struct child *child);
 
 static void
@@ -90,6 +110,7 @@ static const action life[CHILD_STATE_COUNT][CHILD_EVENT_COUNT] = {
 		[ON_KILL] = is_killed,
 		[ON_NONSENSE] = is_killed,
 		[ON_TIMEOUT] = hangs,
+		[ON_UNMADE] = was_never,
 		[ON_EXIT] = is_gone,
 	},
 	[CHILD_READY] = {
@@ -117,6 +138,7 @@ static const action life[CHILD_STATE_COUNT][CHILD_EVENT_COUNT] = {
 		[ON_KILL] = is_killed,
 		[ON_NONSENSE] = is_killed,
 		[ON_TIMEOUT] = hangs,
+		[ON_UNMADE] = was_never,
 		[ON_EXIT] = is_gone,
 	},
 	[CHILD_KILLED] = {
@@ -125,7 +147,8 @@ static const action life[CHILD_STATE_COUNT][CHILD_EVENT_COUNT] = {
 		[ON_STOP] = nothing,
 		[ON_KILL] = nothing,
 		[ON_NONSENSE] = nothing,
-		[ON_TIMEOUT] = nothing,
+		[ON_TIMEOUT] = hangs, /* without pid only */
+		[ON_UNMADE] = was_never,
 		[ON_EXIT] = is_gone,
 	},
 	[CHILD_GONE] = {
@@ -186,16 +209,27 @@ is_asked_to_end(struct child *child)
 	child_send(child, MSG_STOP, &empty);
 }
 
+/* Without a pid, it is killed when that is told. */
 static void
 is_killed(struct child *child)
 {
-	kill(child->pid, SIGKILL);
-	change_state(child, CHILD_KILLED, 0);
+	if (child->pid != 0)
+		kill(child->pid, SIGKILL);
+	change_state(child, CHILD_KILLED, child->pid != 0 ? 0 : MAKE_MSECS);
 }
+
+static void template_is_gone(struct children *children, pid_t maker);
 
 static void
 hangs(struct child *child)
 {
+	if (child->pid == 0) {
+		log_warn(&child->owner->log, "the process that makes children "
+		    "does not answer, killed pid=%d", (int)child->maker);
+		spawn_give_up(child->maker);
+		template_is_gone(child->owner, child->maker);
+		return;
+	}
 	kill(child->pid, SIGKILL);
 	child->was_hung = child->state != CHILD_STOPPING;
 	log_warn(&child->owner->log,
@@ -234,7 +268,10 @@ take_frame(struct child *child, const struct frame *frame)
 	}
 	switch (frame->header.type) {
 	case MSG_HELLO:
-		if (child->state == CHILD_STARTING ||
+		if (child->pid == 0) {
+			event_del(child->readable);
+			child->has_said_hello = true;
+		} else if (child->state == CHILD_STARTING ||
 		    child->state == CHILD_STOPPING ||
 		    child->state == CHILD_KILLED)
 			child_happens(child, ON_HELLO);
@@ -286,7 +323,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	for (i = 0; i < FRAMES_A_TURN; i++)
+	for (i = 0; i < FRAMES_A_TURN && !child->has_said_hello; i++)
 		if (receive(child) != 1)
 			break;
 	/* A child without channel is of no use, ending or not. */
@@ -425,11 +462,21 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	child_happens(arg, ON_TIMEOUT);
 }
 
+/* Its last words first: they say how it went. */
+static void
+has_exited(struct child *child, int status)
+{
+	while (receive(child) == 1)
+		;
+	child->wait_status = status;
+	child_happens(child, ON_EXIT);
+}
+
 /* --- birth -------------------------------------------------------------- */
 
 static struct child *
 child_new(struct children *children, const struct child_start *start,
-    pid_t pid, int channel)
+    int channel)
 {
 	struct child *child = xcalloc(1, sizeof(*child));
 	struct event_base *base = children->params.base;
@@ -438,7 +485,7 @@ child_new(struct children *children, const struct child_start *start,
 	child->kind = start->kind;
 	child->generation = start->generation;
 	child->slot = start->slot;
-	child->pid = pid;
+	child->maker = start->maker;
 	child->channel = channel;
 	child->readable = event_new(base, channel, EV_READ | EV_PERSIST,
 	    on_readable, child);
@@ -449,9 +496,16 @@ child_new(struct children *children, const struct child_start *start,
 	TAILQ_INSERT_TAIL(&children->list, child, entry);
 	children->n++;
 	children->n_of[child->kind]++;
+	children->n_unmade++;
 	child->born_mono_msecs = clock_mono_msecs();
-	change_state(child, CHILD_STARTING, START_MSECS);
+	change_state(child, CHILD_STARTING, MAKE_MSECS);
 	return child;
+}
+
+bool
+children_have_room(const struct children *children)
+{
+	return children->n_unmade < UNMADE_MAX;
 }
 
 struct child *
@@ -461,9 +515,13 @@ child_spawn(struct children *children, enum child_kind kind,
 	struct child_start start = { .kind = kind, .task = task };
 	uint64_t memory = (uint64_t)children->params.conf->child_memory_mb
 	    << 20;
-	pid_t pid;
 	int channel;
 
+	if (!children_have_room(children)) {
+		err_set(err, ERR_TEMPORARY, "no %s child: %d others are not "
+		    "yet made", child_kind_name(kind), UNMADE_MAX);
+		return NULL;
+	}
 	start.slot = slot_take();
 	if (start.slot == SLOT_NONE) {
 		err_set(err, ERR_TEMPORARY,
@@ -474,11 +532,112 @@ child_spawn(struct children *children, enum child_kind kind,
 	start.generation = ++children->next_generation;
 	/* Before the fork: the child may look at once. */
 	slot_set_deadline(start.slot, deadline_boot_msecs);
-	if (spawn(&start, memory, &pid, &channel, err) == -1) {
+	if (spawn(&start, memory, &channel, err) == -1) {
 		slot_give_back(start.slot);
 		return NULL;
 	}
-	return child_new(children, &start, pid, channel);
+	return child_new(children, &start, channel);
+}
+
+/* Its status, if it was reaped already. */
+static bool
+take_early(struct children *children, pid_t pid, int *status_r)
+{
+	size_t i;
+
+	for (i = 0; i < children->n_early; i++)
+		if (children->early[i].pid == pid) {
+			*status_r = children->early[i].status;
+			children->early[i] =
+			    children->early[--children->n_early];
+			return true;
+		}
+	return false;
+}
+
+/* Or will never have one. */
+static void
+has_pid_now(struct child *child, const struct spawned *answer)
+{
+	struct children *all = child->owner;
+
+	if (--all->n_unmade == 0)
+		all->n_early = 0;
+	if (answer->pid == -1) {
+		strlcpy(child->why, strerror(answer->fork_errno),
+		    sizeof(child->why));
+		child_happens(child, ON_UNMADE);
+		return;
+	}
+	child->pid = answer->pid;
+	if (child->state == CHILD_KILLED)
+		is_killed(child);
+	else if (child->state == CHILD_STARTING ||
+	    !event_pending(child->timer, EV_TIMEOUT, NULL))
+		event_in_msecs(child->timer, START_MSECS);
+	if (!child->has_said_hello || child->channel == -1)
+		return;
+	child->has_said_hello = false;
+	event_add(child->readable, NULL);
+	child_happens(child, ON_HELLO);
+}
+
+static void
+hear_answers(struct children *children)
+{
+	struct spawned answer;
+	struct child *child;
+	bool has_ended;
+	int status = 0;
+
+	while (spawn_next(&answer)) {
+		child = children_find(children, answer.generation);
+		has_ended = answer.pid > 0 &&
+		    take_early(children, answer.pid, &status);
+		if (child == NULL || child->pid != 0) {
+			/* given up meanwhile */
+			if (answer.pid > 0 && !has_ended)
+				kill(answer.pid, SIGKILL);
+			continue;
+		}
+		has_pid_now(child, &answer);
+		if (has_ended)
+			has_exited(child, status);
+	}
+}
+
+static void
+on_answers(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	hear_answers(arg);
+}
+
+/* What it has not told, it has not made. */
+static void
+template_is_gone(struct children *children, pid_t maker)
+{
+	struct child *child, *next;
+
+	hear_answers(children);
+	for (child = children_first(children); child != NULL; child = next) {
+		next = child_next(child);
+		if (child->pid != 0 || child->maker != maker)
+			continue;
+		has_pid_now(child, &(struct spawned){ .pid = -1,
+		    .fork_errno = ECHILD });
+	}
+}
+
+static void
+was_never(struct child *child)
+{
+	log_error(&child->owner->log, "no %s child could be made: %s",
+	    child_kind_name(child->kind), child->why);
+	child->was_not_made = true;
+	child->wait_status = EXIT_RETRY << 8;
+	is_gone(child);
 }
 
 /* --- death -------------------------------------------------------------- */
@@ -517,6 +676,17 @@ is_gone(struct child *child)
 	slot_give_back(child->slot);
 }
 
+static struct child *
+find_pid(struct children *children, pid_t pid)
+{
+	struct child *child;
+
+	TAILQ_FOREACH(child, &children->list, entry)
+		if (child->pid == pid)
+			break;
+	return child;
+}
+
 void
 children_reap(struct children *children)
 {
@@ -525,20 +695,24 @@ children_reap(struct children *children)
 	int status;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		TAILQ_FOREACH(child, &children->list, entry)
-			if (child->pid == pid)
-				break;
-		if (child == NULL) {
-			if (!spawn_has_reaped(pid))
-				log_warn(&children->log,
-				    "reaped a stranger pid=%d", (int)pid);
+		if (spawn_has_reaped(pid)) {
+			template_is_gone(children, pid);
 			continue;
 		}
-		/* Its last words first: they say how it went. */
-		while (receive(child) == 1)
-			;
-		child->wait_status = status;
-		child_happens(child, ON_EXIT);
+		child = find_pid(children, pid);
+		if (child == NULL && children->n_unmade > 0) {
+			hear_answers(children);
+			child = find_pid(children, pid);
+		}
+		if (child != NULL)
+			has_exited(child, status);
+		else if (children->n_unmade > 0 &&
+		    children->n_early < EARLY_MAX)
+			children->early[children->n_early++] =
+			    (struct early){ pid, status };
+		else /* given up, or left behind by a dead template */
+			log_debug(&children->log, "reaped a stranger pid=%d",
+			    (int)pid);
 	}
 }
 
@@ -548,12 +722,20 @@ struct children *
 children_new(const struct children_params *params)
 {
 	struct children *children = xcalloc(1, sizeof(*children));
+	struct err err = ERR_INIT;
+	int answers;
 
 	children->params = *params;
 	log_init(&children->log, LOG_PROC, "%s", "");
 	TAILQ_INIT(&children->list);
 	TAILQ_INIT(&children->gone);
 	children->bury = event_new(params->base, -1, 0, on_bury, children);
+	answers = spawn_answers(&err);
+	if (answers == -1)
+		die(EX_OSERR, "%s", err.text);
+	children->answers = event_new(params->base, answers,
+	    EV_READ | EV_PERSIST, on_answers, children);
+	event_add(children->answers, NULL);
 	return children;
 }
 
@@ -567,13 +749,15 @@ children_free(struct children **children_p)
 		return;
 	*children_p = NULL;
 	while ((child = TAILQ_FIRST(&children->list)) != NULL) {
-		kill(child->pid, SIGKILL);
+		if (child->pid != 0)
+			kill(child->pid, SIGKILL);
 		close_channel(child);
 		TAILQ_REMOVE(&children->list, child, entry);
 		TAILQ_INSERT_TAIL(&children->gone, child, entry);
 	}
 	on_bury(-1, 0, children);
 	event_free(children->bury);
+	event_free(children->answers);
 	free(children);
 }
 

@@ -17,6 +17,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* When an account's hot child could not be made: until the next. */
+#define UNMADE_MSECS 5000
+
 struct account;
 struct clerk;
 struct event;
@@ -46,6 +49,7 @@ enum child_event {
 	ON_KILL,     /* the master wants it dead */
 	ON_NONSENSE, /* it broke the rules of the channel */
 	ON_TIMEOUT,  /* of the state it is in */
+	ON_UNMADE,   /* it could not be made */
 	ON_EXIT,     /* reaped */
 	CHILD_EVENT_COUNT
 };
@@ -56,7 +60,8 @@ struct child {
 	enum child_kind kind;
 	enum child_state state;
 	uint32_t generation;
-	pid_t pid;
+	pid_t pid;   /* 0: asked for, not yet told */
+	pid_t maker; /* the template that was asked */
 	uint32_t slot;
 	int channel; /* -1: closed */
 	struct event *readable;
@@ -68,6 +73,8 @@ struct child {
 	int64_t born_mono_msecs;
 	int wait_status; /* when gone */
 	bool was_hung;	 /* killed because it did not answer */
+	bool was_not_made;   /* there never was such a process */
+	bool has_said_hello; /* while its pid is not known */
 	bool is_to_be_briefed; /* has asked what it must know to begin */
 	char why[80];	 /* it was stopped or killed */
 	char activity[64];
@@ -101,7 +108,10 @@ struct children *children_new(const struct children_params *params);
 /* Kills what is left. */
 void children_free(struct children **children);
 
-/* `task` is read at once.  deadline: DEADLINE_NONE without a lease. */
+/* false: so many are asked for already that nobody should ask now. */
+bool children_have_room(const struct children *children);
+/* `task` is read at once.  deadline: DEADLINE_NONE without a lease.  Whether it
+ * could be made is known later: on_end with was_not_made. */
 struct child *child_spawn(struct children *children, enum child_kind kind,
     int64_t deadline_boot_msecs, const void *task, struct err *err);
 /* -1: the child does not listen (it is then killed). */

@@ -37,8 +37,8 @@
 #define SPARED_MSECS 1000
 /* Hot children wait for their turn at the host: look again. */
 #define HOT_FIRST_MSECS 200
-/* When no child could be made. */
-#define NO_CHILD_MSECS 30000
+/* As many children are being made as may be at once: look again. */
+#define NO_ROOM_MSECS 50
 
 struct due {
 	struct account *account;
@@ -82,6 +82,20 @@ silence_msecs(const struct conf *conf, enum child_kind kind)
 	    msecs;
 }
 
+static bool
+may_fork(const struct turn *turn)
+{
+	return turn->forks < FORKS_A_TURN &&
+	    children_have_room(turn->m->children);
+}
+
+static int64_t
+next_fork(const struct turn *turn)
+{
+	return children_have_room(turn->m->children) ? turn->now :
+	    turn->now + NO_ROOM_MSECS;
+}
+
 /* --- hot children ------------------------------------------------------- */
 
 static void
@@ -100,7 +114,7 @@ start_hot(struct turn *turn, struct account *account)
 	    account->deadline_boot_msecs, &task, &err);
 	if (child == NULL) {
 		log_error(&account->log, "%s", err.text);
-		account->hot_not_before_mono = turn->now + NO_CHILD_MSECS;
+		account->hot_not_before_mono = turn->now + UNMADE_MSECS;
 		look_at(turn, account->hot_not_before_mono);
 		return;
 	}
@@ -113,7 +127,7 @@ start_hot(struct turn *turn, struct account *account)
 		policy_hot_looks(m->conf, turn->now, arc4random(),
 		    &account->schedule);
 	host_begins(account->server, m->conf, turn->now);
-	log_debug(&account->log, "hot child started pid=%d", (int)child->pid);
+	log_debug(&account->log, "hot child asked for");
 }
 
 int64_t
@@ -184,12 +198,13 @@ start_hots(struct turn *turn)
 	for (i = 0; i < turn->n_hot; i++) {
 		account = turn->hot[i];
 		ready = host_ready(account->server, turn->m->conf, turn->now);
-		if (ready <= turn->now && turn->forks < FORKS_A_TURN) {
+		if (ready <= turn->now && may_fork(turn)) {
 			start_hot(turn, account);
 			continue;
 		}
 		host_hot_waits(account->server, turn->now);
-		look_at(turn, ready > turn->now ? ready : turn->now);
+		look_at(turn, ready > turn->now ? ready :
+		    next_fork(turn));
 	}
 }
 
@@ -289,7 +304,7 @@ fork_pool(struct turn *turn, size_t wanted)
 			look_at(turn, m->accounts->no_fork_until_mono);
 		return;
 	}
-	while (starting < wanted && turn->forks < FORKS_A_TURN &&
+	while (starting < wanted && may_fork(turn) &&
 	    children_of(m->children, KIND_POOL) < (size_t)m->conf->pool_max) {
 		turn->forks++;
 		if (child_spawn(m->children, KIND_POOL, DEADLINE_NONE, NULL,

@@ -305,6 +305,7 @@ bool
 verdict_was_our_wish(const struct child *child)
 {
 	return child->why[0] != '\0' && !child->was_hung &&
+	    !child->was_not_made &&
 	    strncmp(child->why, "nonsense", 8) != 0 &&
 	    strcmp(child->why, "closed its channel") != 0 &&
 	    strcmp(child->why, "does not read its channel") != 0;
@@ -386,6 +387,11 @@ blame(struct master *m, struct account *account, struct child *child)
 		m->counters.fenced++;
 		account_leave(account, m, "fenced",
 		    m->conf->claim_interval * 1000);
+		return;
+	}
+	if (child->was_not_made) { /* no account's fault: it is polled */
+		account->hot_not_before_mono = clock_mono_msecs() +
+		    UNMADE_MSECS;
 		return;
 	}
 	if (child->kind == KIND_HOT)

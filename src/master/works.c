@@ -374,8 +374,9 @@ works_child_ended(struct works *works, struct child *child)
 	if (work != NULL)
 		lose(works, work, child);
 	/* Children that die at birth must not be forked in a tight loop. */
-	if (!verdict_was_our_wish(child) &&
-	    clock_mono_msecs() - child->born_mono_msecs < STILLBORN_MSECS) {
+	if (!verdict_was_our_wish(child) && (child->was_not_made ||
+		clock_mono_msecs() - child->born_mono_msecs <
+		    STILLBORN_MSECS)) {
 		works->no_fork_until_mono = clock_mono_msecs() +
 		    STILLBORN_MSECS;
 		event_in_msecs(works->trim, STILLBORN_MSECS);

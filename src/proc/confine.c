@@ -41,26 +41,39 @@ confine_bind(pid_t master)
 		_exit(EXIT_MASTER_GONE);
 }
 
-/* Everything but 0, 1, 2 and these two. */
-static void
-close_all_but(int a, int b)
+static int
+by_number(const void *va, const void *vb)
 {
-	unsigned low = (unsigned)(a < b ? a : b);
-	unsigned high = (unsigned)(a < b ? b : a);
+	const int *a = va, *b = vb;
 
-	if (low > 3)
-		close_range(3, low - 1, 0);
-	if (high > low + 1 && high > 3)
-		close_range(low < 3 ? 3 : low + 1, high - 1, 0);
-	close_range(high < 3 ? 3 : high + 1, ~0U, 0);
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* Everything but 0, 1, 2 and these, in order. */
+static void
+close_all_but(const int *keep, size_t n)
+{
+	unsigned from = STDERR_FILENO + 1;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (keep[i] < (int)from)
+			continue;
+		if ((unsigned)keep[i] > from)
+			close_range(from, (unsigned)keep[i] - 1, 0);
+		from = (unsigned)keep[i] + 1;
+	}
+	close_range(from, ~0U, 0);
 }
 
 void
-confine_descriptors(int keep)
+confine_descriptors(int a, int b)
 {
+	int keep[3] = { a, b, log_fd() };
 	int null;
 
-	close_all_but(keep, log_fd());
+	qsort(keep, 3, sizeof(keep[0]), by_number);
+	close_all_but(keep, 3);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null == -1)
 		return;

@@ -13,9 +13,9 @@
  * one is gone already. */
 void confine_bind(pid_t master);
 
-/* Everything but the log and this one; 0, 1 and 2 become /dev/null, but for
- * the log. */
-void confine_descriptors(int keep);
+/* Everything but the log and these two (-1: none); 0, 1 and 2 become /dev/null,
+ * but for the log. */
+void confine_descriptors(int a, int b);
 /* Handlers and mask as at the start of a program, but for SIGHUP, SIGINT,
  * SIGUSR1, SIGUSR2 and SIGPIPE, which are ignored. */
 void confine_signals(void);

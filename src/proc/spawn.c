@@ -1,8 +1,8 @@
 /*
  * spawn.c - the one place that forks.
  *
- * Runs in: master, template, and the beginning of a child.  Waits for the
- * template, which answers within a millisecond; one that does not is killed.
+ * Runs in: master, template, and the beginning of a child.  Never blocks in
+ * the master: it asks, and hears the answer when there is one.
  *
  * Plain fork, no exec: what was loaded before (trust store, tables, settings)
  * is shared with all children, until somebody writes to it.  The master writes
@@ -11,7 +11,7 @@
  * it that never changes, the template: all it does is fork.
  *
  *	master --request, channel--> template --fork--> helper --fork--> child
- *	   ^-------------------- pid ----------------------'
+ *	   ^----------------- generation, pid -------------'
  *
  * The helper ends at once, which makes the child an orphan; the master, being
  * its nearest subreaper, is its parent from then on.  Two real forks, and not
@@ -22,13 +22,14 @@
  * file on the channel as the second line), it holds no descriptor of it, it
  * can gain no privilege, and what it knows reaches no core file.  For
  * debugging, MAILHERD_CORES=1 in the master's environment lifts the last one.
- * The template may die at any time: the next spawn() starts another.
+ * The template may die, hang or be stopped at any time: the next spawn() after
+ * that starts another.  One that is replaced ends by itself when it has made
+ * what it was asked for: the answers of all templates come by one socket.
  */
 #include "config.h"
 
 #include "proc/spawn.h"
 
-#include "base/clock.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "ipc/channel.h"
@@ -37,34 +38,31 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Two forks of a small process; long, for a machine that is swapping. */
-#define ANSWER_MSECS 5000
+/* Templates that were replaced and are not yet reaped; more are killed. */
+#define OLD_MAX 8
 
 static struct child_entry entries[KIND_COUNT];
 
 static struct {
 	pid_t pid; /* 0: none */
 	pid_t master;
-	int fd; /* the master's end */
+	int fd;		/* the master's end */
+	int answers[2]; /* for all templates; theirs is [1] */
+	pid_t old[OLD_MAX];
 } template;
 
 struct request {
 	struct child_start start; /* channel and task: not yet filled in */
 	uint64_t memory_limit_bytes;
 	unsigned char task[SPAWN_TASK_MAX];
-};
-
-struct answer {
-	pid_t pid; /* -1: none */
-	int fork_errno;
 };
 
 void
@@ -91,7 +89,7 @@ become_child(struct request *request, pid_t helper)
 	while (getppid() == helper)
 		nanosleep(&pause, NULL);
 	confine_bind(template.master);
-	confine_descriptors(start->channel);
+	confine_descriptors(start->channel, -1);
 	start->task = request->task;
 	confine_memory(request->memory_limit_bytes);
 	proc_set_title("%s", child_kind_name(start->kind));
@@ -107,7 +105,8 @@ static _Noreturn void
 become_helper(struct request *request, int report)
 {
 	pid_t self = getpid();
-	struct answer answer = { .pid = fork() };
+	struct spawned answer = {
+		.generation = request->start.generation, .pid = fork() };
 
 	if (answer.pid == 0)
 		become_child(request, self);
@@ -144,9 +143,10 @@ receive_request(int fd, struct request *request)
 
 /* Tells the pid when the helper is gone: the child is the master's by then. */
 static int
-make_child(struct request *request, int fd, const int report[2])
+make_child(struct request *request, const int report[2])
 {
-	struct answer answer = { .pid = -1 };
+	struct spawned answer = {
+		.generation = request->start.generation, .pid = -1 };
 	pid_t helper = fork();
 
 	if (helper == 0)
@@ -160,8 +160,8 @@ make_child(struct request *request, int fd, const int report[2])
 		    sizeof(answer))
 			answer.fork_errno = EAGAIN; /* somebody killed it */
 	}
-	return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) ==
-	    sizeof(answer) ? 0 : -1;
+	return send(template.answers[1], &answer, sizeof(answer),
+	    MSG_NOSIGNAL) == sizeof(answer) ? 0 : -1;
 }
 
 static _Noreturn void
@@ -171,7 +171,7 @@ become_template(int fd)
 	int report[2];
 
 	confine_bind(template.master);
-	confine_descriptors(fd);
+	confine_descriptors(fd, template.answers[1]);
 	confine_signals();
 	slots_enter_child();
 	confine_process();
@@ -180,7 +180,7 @@ become_template(int fd)
 	if (pipe2(report, O_CLOEXEC | O_NONBLOCK) == -1)
 		_exit(EXIT_RETRY);
 	while (receive_request(fd, &request) &&
-	    make_child(&request, fd, report) == 0)
+	    make_child(&request, report) == 0)
 		;
 	_exit(EXIT_DONE);
 }
@@ -188,15 +188,35 @@ become_template(int fd)
 /* --- in the master ------------------------------------------------------- */
 
 static int
+prepare_master(struct err *err)
+{
+	/* A process of its own that was forked from one has inherited these. */
+	if (template.master != 0 && template.master != getpid()) {
+		close(template.answers[0]);
+		close(template.answers[1]);
+		if (template.pid != 0)
+			close(template.fd);
+		memset(&template, 0, sizeof(template));
+	}
+	if (template.master != 0)
+		return 0;
+	/* Children that their helper leaves behind are ours. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) == -1)
+		die_bug("PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+		template.answers) == -1)
+		return err_set(err, ERR_TEMPORARY, "socketpair: %s",
+		    strerror(errno));
+	template.master = getpid();
+	return 0;
+}
+
+static int
 start_template(struct err *err)
 {
 	sigset_t all, before;
 	int fds[2], fork_errno;
 
-	template.master = getpid();
-	/* Children that their helper leaves behind are ours. */
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1) == -1)
-		die_bug("PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == -1)
 		return err_set(err, ERR_TEMPORARY, "socketpair: %s",
 		    strerror(errno));
@@ -216,38 +236,53 @@ start_template(struct err *err)
 	return err_set(err, ERR_TEMPORARY, "fork: %s", strerror(fork_errno));
 }
 
-/* Nothing of it is needed any more; it dies at once. */
+/* Its end is noticed by who waits for children, to whom it is no stranger. */
 static void
-end_template(void)
+remember_old(pid_t pid)
 {
-	pid_t pid = template.pid;
-
-	if (pid == 0)
-		return;
-	template.pid = 0;
-	close(template.fd);
-	/* A process of its own that was forked from us has inherited these. */
-	if (template.master != getpid())
-		return;
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) == -1 && errno == EINTR)
-		;
+	if (template.old[OLD_MAX - 1] != 0)
+		kill(template.old[OLD_MAX - 1], SIGKILL);
+	memmove(template.old + 1, template.old,
+	    (OLD_MAX - 1) * sizeof(template.old[0]));
+	template.old[0] = pid;
 }
 
+/* End of file ends it, after the requests that were sent before. */
 void
 spawn_renew(void)
 {
-	end_template();
+	if (template.pid == 0 || template.master != getpid())
+		return;
+	remember_old(template.pid);
+	template.pid = 0;
+	close(template.fd);
+}
+
+void
+spawn_give_up(pid_t maker)
+{
+	int i;
+
+	if (maker == template.pid)
+		spawn_renew();
+	for (i = 0; i < OLD_MAX; i++)
+		if (maker > 0 && template.old[i] == maker)
+			kill(maker, SIGKILL);
 }
 
 bool
 spawn_has_reaped(pid_t pid)
 {
-	if (template.pid != pid)
-		return false;
-	template.pid = 0;
-	close(template.fd);
-	return true;
+	int i;
+
+	if (pid == template.pid)
+		spawn_renew();
+	for (i = 0; i < OLD_MAX; i++)
+		if (template.old[i] == pid) {
+			template.old[i] = 0;
+			return true;
+		}
+	return false;
 }
 
 static int
@@ -267,23 +302,8 @@ send_request(const struct request *request, int channel)
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(cmsg), &channel, sizeof(int));
-	return sendmsg(template.fd, &msg, MSG_NOSIGNAL) ==
+	return sendmsg(template.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) ==
 	    sizeof(*request) ? 0 : -1;
-}
-
-static int
-receive_answer(struct answer *answer)
-{
-	struct pollfd pfd = { .fd = template.fd, .events = POLLIN };
-	int64_t end = clock_mono_msecs() + ANSWER_MSECS, left;
-	int r;
-
-	do {
-		left = end - clock_mono_msecs();
-		r = poll(&pfd, 1, left > 0 ? (int)left : 0);
-	} while (r == -1 && errno == EINTR);
-	return r == 1 && recv(template.fd, answer, sizeof(*answer), 0) ==
-	    sizeof(*answer) ? 0 : -1;
 }
 
 static int
@@ -293,25 +313,39 @@ hand_over(const struct request *request, int channel, struct err *err)
 		return -1;
 	if (send_request(request, channel) == 0)
 		return 0;
-	end_template();
-	return err_set(err, ERR_TEMPORARY, "the template has died");
+	if (errno == EAGAIN || errno == ETOOMANYREFS)
+		return err_set(err, ERR_TEMPORARY,
+		    "the template has too much to do");
+	spawn_renew();
+	return err_set(err, ERR_GONE, "the template has died");
 }
 
 static int
-ask_template(const struct request *request, int channel,
-    struct answer *answer, struct err *err)
+ask_template(const struct request *request, int channel, struct err *err)
 {
-	if (template.master != getpid())
-		end_template();
-	/* One that died since the last child is replaced. */
-	if (hand_over(request, channel, err) == -1 &&
-	    hand_over(request, channel, err) == -1)
+	int result;
+
+	if (prepare_master(err) == -1)
 		return -1;
-	if (receive_answer(answer) == 0)
+	result = hand_over(request, channel, err);
+	/* One that died since the last child is replaced. */
+	if (result == -1 && err->kind == ERR_GONE)
+		result = hand_over(request, channel, err);
+	return result;
+}
+
+/* The last descriptors are for what holds the leases: Redis, and files that
+ * are open for a moment.  The lowest free number is what a new one gets. */
+static int
+leave_reserve(int channel, struct err *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == -1 ||
+	    (rlim_t)channel + SPAWN_RESERVE < limit.rlim_cur)
 		return 0;
-	/* It may have made a child: no second time. */
-	end_template();
-	return err_set(err, ERR_TEMPORARY, "the template does not answer");
+	return err_set(err, ERR_TEMPORARY, "only %llu open files are allowed",
+	    (unsigned long long)limit.rlim_cur);
 }
 
 int
@@ -331,11 +365,10 @@ spawn_apart(int (*run)(const void *arg), const void *arg)
 }
 
 int
-spawn(struct child_start *start, uint64_t memory_limit_bytes, pid_t *pid_r,
-    int *channel_r, struct err *err)
+spawn(struct child_start *start, uint64_t memory_limit_bytes, int *channel_r,
+    struct err *err)
 {
 	static struct request request;
-	struct answer answer;
 	int fds[2], result;
 
 	if (entries[start->kind].main == NULL)
@@ -350,17 +383,35 @@ spawn(struct child_start *start, uint64_t memory_limit_bytes, pid_t *pid_r,
 	if (start->task != NULL)
 		memcpy(request.task, start->task,
 		    entries[start->kind].task_size);
-	result = ask_template(&request, fds[1], &answer, err);
+	result = leave_reserve(fds[1], err) == -1 ? -1 :
+	    ask_template(&request, fds[1], err);
 	close(fds[1]);
-	if (result == 0 && answer.pid == -1)
-		result = err_set(err, ERR_TEMPORARY, "fork: %s",
-		    strerror(answer.fork_errno));
 	if (result == -1) {
 		close(fds[0]);
 		return err_prefix(err, "no %s child",
 		    child_kind_name(start->kind));
 	}
-	*pid_r = answer.pid;
+	start->maker = template.pid;
 	*channel_r = fds[0];
 	return 0;
+}
+
+int
+spawn_answers(struct err *err)
+{
+	return prepare_master(err) == -1 ? -1 : template.answers[0];
+}
+
+bool
+spawn_next(struct spawned *answer_r)
+{
+	ssize_t n;
+
+	if (template.master != getpid())
+		return false;
+	do
+		n = recv(template.answers[0], answer_r, sizeof(*answer_r),
+		    MSG_DONTWAIT);
+	while (n == -1 && errno == EINTR);
+	return n == sizeof(*answer_r);
 }

@@ -12,12 +12,15 @@
 #include <sys/types.h>
 
 #define SPAWN_TASK_MAX 512
+/* Descriptors that no child gets. */
+#define SPAWN_RESERVE 40
 
 struct child_start {
 	enum child_kind kind;
 	uint32_t generation; /* new for every child of this master */
 	uint32_t slot;	     /* proc/slots.h */
 	int channel;	     /* filled in: the child's end, blocking */
+	pid_t maker;	     /* filled in: the template that was asked */
 	const void *task;    /* of its kind's size; the child gets a copy */
 };
 
@@ -30,17 +33,28 @@ struct child_entry {
 void spawn_init(const struct child_entry entries[KIND_COUNT]);
 
 /*
- * Makes a child of this process, and waits until it is there (spawn.c says
- * how).  In the child: PR_SET_PDEATHSIG, every descriptor but the channel and
- * the log is closed, signals are reset (SIGHUP, SIGINT, SIGUSR1, SIGUSR2 and
- * SIGPIPE ignored), limits, confinement, process title; then the main
- * function, which does not return and ends the process with _exit().  In the
- * master: the pid and its end of the channel, non-blocking.
+ * Asks for a child of this process, without waiting for it; the answer comes
+ * by spawn_next().  In the child: PR_SET_PDEATHSIG, every descriptor but the
+ * channel and the log is closed, signals are reset (SIGHUP, SIGINT, SIGUSR1,
+ * SIGUSR2 and SIGPIPE ignored), limits, confinement, process title; then the
+ * main function, which does not return and ends the process with _exit().  In
+ * the master: its end of the channel, non-blocking.
  *
  * memory_limit_bytes is on top of the address space at birth; 0: no limit.
  */
 int spawn(struct child_start *start, uint64_t memory_limit_bytes,
-    pid_t *pid_r, int *channel_r, struct err *err);
+    int *channel_r, struct err *err);
+
+struct spawned {
+	uint32_t generation;
+	pid_t pid; /* -1: was not made */
+	int fork_errno;
+};
+/* Becomes readable when there is an answer.  The same for ever; -1: none. */
+int spawn_answers(struct err *err);
+/* false: none now.  What its `maker` has not answered when it is reaped, it
+ * has not made, or nobody hears of it any more. */
+bool spawn_next(struct spawned *answer_r);
 
 /*
  * Children are copies of this process as it was at the first spawn().  Call
@@ -48,8 +62,10 @@ int spawn(struct child_start *start, uint64_t memory_limit_bytes,
  * next child is a copy of this process as it is then.
  */
 void spawn_renew(void);
-/* Somebody waited for this pid; true: it was no child of spawn(), but the
- * process that makes them.  The next spawn() starts another. */
+/* It does not answer: it is killed, and the next spawn() starts another. */
+void spawn_give_up(pid_t maker);
+/* Somebody waited for this pid; true: it was no child of spawn(), but a
+ * process that makes them. */
 bool spawn_has_reaped(pid_t pid);
 
 /*

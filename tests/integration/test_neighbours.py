@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 
 from herd import deliver, message
 from servers import wait_for
@@ -49,3 +50,31 @@ def test_nobody_reads_the_log(herd, dovecot, login):
         os.close(write_end)
         daemon.stop()
         os.close(read_end)
+
+
+def template_of(daemon):
+    """The process that makes the children."""
+    for pid in daemon.pids():
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            if b"template" in f.read():
+                return pid
+    return None
+
+
+def test_what_makes_children_is_stopped(herd, dovecot, login):
+    h, account = started(herd, dovecot, login, 1, **SHORT)
+    sync = h.daemons[0]
+    h.wait_owned(account)
+    stopped = template_of(sync)
+    os.kill(stopped, signal.SIGSTOP)
+
+    def die():
+        for pid in (p for p, kind in sync.children().items()
+                    if kind != "clerk" and p > 0):
+            os.kill(pid, signal.SIGKILL)
+    kept(h, sync, die)
+    # It was replaced, and all goes on.
+    wait_for(lambda: template_of(sync) not in (None, stopped), 10,
+             "another template")
+    deliver(dovecot, login, message("Made anew"))
+    h.assert_same(account, dovecot, login, 20)

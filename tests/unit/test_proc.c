@@ -79,18 +79,31 @@ is_under_valgrind(void)
 }
 #endif
 
+static bool is_readable_soon(int fd);
+
+/* What a master does in its loop. */
+static pid_t
+await_pid(uint32_t generation)
+{
+	struct spawned answer;
+
+	do
+		ck_assert(is_readable_soon(spawn_answers(&err)));
+	while (!spawn_next(&answer) || answer.generation != generation);
+	return answer.pid;
+}
+
 static pid_t
 start_child(void (*what)(const struct child_start *), uint32_t slot,
     uint64_t memory, int *channel_r)
 {
 	struct child_start start = { .kind = KIND_POOL, .generation = 3,
 		.slot = slot };
-	pid_t pid;
 
 	behaviour = what;
 	spawn_renew();
-	ck_assert_int_eq(spawn(&start, memory, &pid, channel_r, &err), 0);
-	return pid;
+	ck_assert_int_eq(spawn(&start, memory, channel_r, &err), 0);
+	return await_pid(3);
 }
 
 static void
@@ -278,7 +291,8 @@ is_told(struct child_start *start, const char *text)
 	int channel;
 	pid_t pid;
 
-	ck_assert_int_eq(spawn(start, 0, &pid, &channel, &err), 0);
+	ck_assert_int_eq(spawn(start, 0, &channel, &err), 0);
+	pid = await_pid(start->generation);
 	hears(channel, text);
 	ends_as(pid, "done");
 	close(channel);
@@ -323,50 +337,93 @@ becomes_zombie(pid_t pid)
 	return state == 'Z';
 }
 
-/* Our only child is what makes children. */
-static pid_t
-find_template(void)
-{
-	char path[64];
-	int pid = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children",
-	    (int)getpid());
-	f = fopen(path, "re");
-	if (f == NULL)
-		return 0; /* not in every kernel */
-	if (fscanf(f, "%d", &pid) != 1)
-		pid = 0;
-	fclose(f);
-	return pid;
-}
-
 START_TEST(a_template_that_is_killed_is_replaced)
 {
 	char task[TASK_SIZE] = "task";
 	struct child_start start = { .kind = KIND_POOL, .generation = 3,
 		.task = task };
+	pid_t first;
+
+	behaviour = tell_inherited;
+	spawn_renew();
+	is_told(&start, "first, task");
+	first = start.maker;
+	/* reaped by somebody who waits for everybody */
+	kill(first, SIGKILL);
+	ck_assert_int_eq(waitpid(first, NULL, 0), first);
+	ck_assert(spawn_has_reaped(first));
+	ck_assert(!spawn_has_reaped(first));
+	is_told(&start, "first, task");
+	ck_assert_int_ne(start.maker, first);
+	/* dead and not yet reaped */
+	first = start.maker;
+	kill(first, SIGKILL);
+	ck_assert(becomes_zombie(first));
+	is_told(&start, "first, task");
+	ck_assert_int_ne(start.maker, first);
+	ck_assert_int_eq(waitpid(first, NULL, 0), first);
+	ck_assert(spawn_has_reaped(first));
+}
+END_TEST
+
+START_TEST(nobody_waits_for_a_template_that_is_stopped)
+{
+	char task[TASK_SIZE] = "task";
+	struct child_start start = { .kind = KIND_POOL, .generation = 3,
+		.task = task };
+	struct spawned answer;
+	int64_t begun;
+	int channel, i;
+	pid_t first;
+
+	behaviour = tell_inherited;
+	spawn_renew();
+	is_told(&start, "first, task");
+	first = start.maker;
+	kill(first, SIGSTOP);
+	begun = clock_mono_msecs();
+	/* as many as fit into its socket, and then some */
+	for (i = 0; i < 3000; i++)
+		if (spawn(&start, 0, &channel, &err) == 0)
+			close(channel);
+	ck_assert_int_eq(spawn(&start, 0, &channel, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.text, "too much to do"));
+	ck_assert_int_lt(clock_mono_msecs() - begun, 3000);
+	ck_assert_int_eq(start.maker, first);
+	ck_assert(!spawn_next(&answer));
+	spawn_give_up(first);
+	ck_assert(becomes_zombie(first));
+	start.generation = 4;
+	ck_assert_int_eq(spawn(&start, 0, &channel, &err), 0);
+	ck_assert_int_ne(start.maker, first);
+	ck_assert_int_gt(await_pid(4), 0);
+	/* to who waits for children, it is no stranger */
+	ck_assert_int_eq(waitpid(first, NULL, 0), first);
+	ck_assert(spawn_has_reaped(first));
+}
+END_TEST
+
+START_TEST(a_template_that_is_replaced_makes_what_it_was_asked_for)
+{
+	char task[TASK_SIZE] = "task";
+	struct child_start start = { .kind = KIND_POOL, .generation = 3,
+		.task = task };
+	int channel;
 	pid_t pid;
 
 	behaviour = tell_inherited;
 	spawn_renew();
 	is_told(&start, "first, task");
-	pid = find_template();
-	if (pid == 0)
-		return;
-	/* reaped by somebody who waits for everybody */
-	kill(pid, SIGKILL);
-	ck_assert_int_eq(waitpid(-1, NULL, 0), pid);
-	ck_assert(spawn_has_reaped(pid));
-	ck_assert(!spawn_has_reaped(pid));
-	is_told(&start, "first, task");
-	/* dead and not yet reaped */
-	pid = find_template();
-	kill(pid, SIGKILL);
-	ck_assert(becomes_zombie(pid));
-	is_told(&start, "first, task");
-	ck_assert_int_ne(find_template(), pid);
+	kill(start.maker, SIGSTOP);
+	ck_assert_int_eq(spawn(&start, 0, &channel, &err), 0);
+	spawn_renew();
+	kill(start.maker, SIGCONT);
+	pid = await_pid(3);
+	hears(channel, "first, task");
+	ends_as(pid, "done");
+	/* and ends */
+	ck_assert_int_eq(waitpid(start.maker, NULL, 0), start.maker);
+	ck_assert(spawn_has_reaped(start.maker));
 }
 END_TEST
 
@@ -667,6 +724,9 @@ main(void)
 	tcase_add_test(tc,
 	    children_are_copies_of_what_was_when_it_was_last_renewed);
 	tcase_add_test(tc, a_template_that_is_killed_is_replaced);
+	tcase_add_test(tc, nobody_waits_for_a_template_that_is_stopped);
+	tcase_add_test(tc,
+	    a_template_that_is_replaced_makes_what_it_was_asked_for);
 	tcase_add_test(tc, a_child_dies_with_its_master);
 	tcase_add_test(tc,
 	    the_deadline_kills_a_blocked_child_of_a_stopped_master);
