@@ -186,6 +186,7 @@ load_all(const struct conf *conf, const struct quirks_table *quirks)
 		[KIND_HOT] = { hot_main, sizeof(struct hot_task) },
 		[KIND_POOL] = { pool_main, 0 },
 		[KIND_JOB] = { job_main, sizeof(struct job_task) },
+		[KIND_METRICS] = { metrics_main, 0 },
 	};
 	struct err err = ERR_INIT;
 

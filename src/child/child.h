@@ -1,5 +1,5 @@
 /*
- * child.h - entry points of the four kinds of children.
+ * child.h - entry points of the kinds of children.
  *
  * Runs in: main.c hands these to proc/spawn; the master knows only the task
  * structs.  Each main function blocks, does not return, and ends the process
@@ -25,6 +25,7 @@ _Noreturn void clerk_main(const struct child_start *start); /* no task */
 _Noreturn void hot_main(const struct child_start *start);
 _Noreturn void pool_main(const struct child_start *start); /* no task */
 _Noreturn void job_main(const struct child_start *start);
+_Noreturn void metrics_main(const struct child_start *start); /* no task */
 
 /*
  * What PostgreSQL and the blob directory must be for a start: an exit code of

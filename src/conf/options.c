@@ -145,7 +145,7 @@ const struct option options[] = {
 	    .help = "Directory for transcripts of IMAP sessions, secrets "
 		    "blanked; empty: none." },
 	{ NAMED(metrics_listen), .type = CONF_STRING, .preset = "",
-	    .group = CONF_FILES, RESTART,
+	    .group = CONF_FILES, LIVE,
 	    .help = "host:port that answers Prometheus; empty: none." },
 	{ NAMED(log_level), .type = CONF_NAME, .names = level_names,
 	    .preset = "info", .group = CONF_FILES, LIVE,

@@ -279,6 +279,13 @@ struct msg_due_jobs {
 	struct uuid ids[MSG_IDS_MAX];
 };
 
+/* The text for Prometheus, in pieces. */
+struct msg_metrics {
+	uint32_t len;
+	uint32_t is_last;
+	char text[4096];
+};
+
 struct msg_clerk_done {
 	uint32_t request; /* enum msg_type of the question */
 	uint32_t outcome; /* enum err_kind */

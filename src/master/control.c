@@ -4,8 +4,10 @@
  * Runs in: master.  Never blocks.
  *
  * Clients are people's tools and may be slow, stuck or hostile: their number,
- * the length of a line and the time they may take to read are bounded, and a
- * client beyond a bound is dropped without ceremony.
+ * the length of a line, the time to finish it and the time to read the answer
+ * are bounded, and a client beyond a bound is dropped without ceremony.  One
+ * too many takes the place of who was silent longest, so that an operator gets
+ * in whatever hangs there.  Without descriptors nobody is let in for a while.
  */
 #include "config.h"
 
@@ -13,17 +15,20 @@
 
 #include "base/log.h"
 #include "base/xmem.h"
+#include "lease/loop.h"
 #include "master/state.h"
+#include "proc/spawn.h"
 
 #include <bsd/string.h>
 #include <bsd/sys/queue.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <event2/http.h>
 #include <event2/listener.h>
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -33,19 +38,26 @@
 /* A silent client is dropped, and one that does not read its answer. */
 #define READ_SECS 300
 #define WRITE_SECS 10
+/* From the first byte of a line to its end. */
+#define LINE_MSECS 10000
+/* Without descriptors: until the next try. */
+#define PAUSE_MSECS 500
+/* Descriptors that no client gets: those are Redis's and the children's. */
+#define RESERVE (SPAWN_RESERVE / 2)
 
 struct client {
 	TAILQ_ENTRY(client) entry;
 	struct control *control;
 	struct bufferevent *bev;
+	struct event *line_timer; /* it has begun one */
 };
 
 struct control {
 	struct master *m;
 	char path[108];
 	struct evconnlistener *listener;
-	struct evhttp *http;
-	TAILQ_HEAD(, client) clients;
+	struct event *resume;
+	TAILQ_HEAD(, client) clients; /* who was silent longest is first */
 	size_t n_clients;
 };
 
@@ -55,7 +67,35 @@ client_free(struct client *client)
 	TAILQ_REMOVE(&client->control->clients, client, entry);
 	client->control->n_clients--;
 	bufferevent_free(client->bev); /* closes */
+	event_free(client->line_timer);
 	free(client);
+}
+
+static void
+client_is_heard(struct client *client)
+{
+	struct control *control = client->control;
+
+	TAILQ_REMOVE(&control->clients, client, entry);
+	TAILQ_INSERT_TAIL(&control->clients, client, entry);
+}
+
+static void
+on_line_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	client_free(arg);
+}
+
+/* Byte for byte, an unfinished line would last for ever. */
+static void
+client_watch_line(struct client *client, bool is_begun)
+{
+	if (!is_begun)
+		event_del(client->line_timer);
+	else if (!event_pending(client->line_timer, EV_TIMEOUT, NULL))
+		event_in_msecs(client->line_timer, LINE_MSECS);
 }
 
 static void
@@ -73,8 +113,12 @@ on_read(struct bufferevent *bev, void *arg)
 	if (line == NULL) {
 		if (evbuffer_get_length(in) >= CONTROL_LINE_MAX)
 			client_free(client);
+		else
+			client_watch_line(client, evbuffer_get_length(in) > 0);
 		return;
 	}
+	client_watch_line(client, false);
+	client_is_heard(client);
 	if (len >= CONTROL_LINE_MAX) {
 		free(line);
 		client_free(client);
@@ -113,6 +157,37 @@ may_connect(int fd)
 	    (peer.uid == 0 || peer.uid == geteuid());
 }
 
+/* The lowest free number is what a new one gets. */
+static bool
+has_descriptors(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == -1 ||
+	    (rlim_t)fd + RESERVE < limit.rlim_cur;
+}
+
+static void
+on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	struct control *control = arg;
+
+	(void)fd;
+	(void)what;
+	evconnlistener_enable(control->listener);
+}
+
+/* Whom we cannot let in would wake us for ever. */
+static void
+on_accept_error(struct evconnlistener *listener, void *arg)
+{
+	struct control *control = arg;
+
+	log_warn(NULL, "control socket: %s", strerror(errno));
+	evconnlistener_disable(listener);
+	event_in_msecs(control->resume, PAUSE_MSECS);
+}
+
 static void
 on_accept(struct evconnlistener *listener, evutil_socket_t fd,
     struct sockaddr *from, int from_len, void *arg)
@@ -125,10 +200,12 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	(void)listener;
 	(void)from;
 	(void)from_len;
-	if (control->n_clients >= CLIENTS_MAX || !may_connect(fd)) {
+	if (!may_connect(fd) || !has_descriptors(fd)) {
 		close(fd);
 		return;
 	}
+	if (control->n_clients >= CLIENTS_MAX)
+		client_free(TAILQ_FIRST(&control->clients));
 	client = xcalloc(1, sizeof(*client));
 	client->control = control;
 	client->bev = bufferevent_socket_new(control->m->base, fd,
@@ -138,63 +215,14 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 		free(client);
 		return;
 	}
+	client->line_timer = event_new(control->m->base, -1, 0,
+	    on_line_timer, client);
 	TAILQ_INSERT_TAIL(&control->clients, client, entry);
 	control->n_clients++;
 	bufferevent_setcb(client->bev, on_read, on_written, on_end, client);
 	bufferevent_setwatermark(client->bev, EV_READ, 0, CONTROL_LINE_MAX);
 	bufferevent_set_timeouts(client->bev, &read_tv, &write_tv);
 	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
-}
-
-/* --- metrics over HTTP -------------------------------------------------- */
-
-static void
-on_http(struct evhttp_request *request, void *arg)
-{
-	struct control *control = arg;
-	char *text = control_metrics(control->m);
-
-	evbuffer_add(evhttp_request_get_output_buffer(request), text,
-	    strlen(text));
-	free(text);
-	evhttp_add_header(evhttp_request_get_output_headers(request),
-	    "Content-Type", "text/plain; version=0.0.4");
-	evhttp_send_reply(request, HTTP_OK, "OK", NULL);
-}
-
-/* "host:port", ":port" or "port"; "" is off. */
-static int
-listen_http(struct control *control, const char *spec, struct err *err)
-{
-	const char *colon = strrchr(spec, ':');
-	const char *port_text = colon != NULL ? colon + 1 : spec;
-	char host[256] = "127.0.0.1", *end;
-	long port = strtol(port_text, &end, 10);
-	const char *from = spec;
-
-	if (spec[0] == '\0')
-		return 0;
-	if (*end != '\0' || end == port_text || port < 1 || port > 65535)
-		return err_set(err, ERR_CONFIG,
-		    "metrics_listen: \"%s\" has no port", spec);
-	if (colon != NULL && colon > spec) {
-		if (from[0] == '[' && colon[-1] == ']') {
-			from++;
-			colon--;
-		}
-		snprintf(host, sizeof(host), "%.*s", (int)(colon - from), from);
-	}
-	control->http = evhttp_new(control->m->base);
-	if (control->http == NULL || evhttp_bind_socket(control->http, host,
-		(uint16_t)port) != 0)
-		return err_set(err, ERR_CONFIG, "metrics_listen: %s: %s", spec,
-		    strerror(errno));
-	evhttp_set_allowed_methods(control->http, EVHTTP_REQ_GET);
-	evhttp_set_max_headers_size(control->http, 8192);
-	evhttp_set_max_body_size(control->http, 0);
-	evhttp_set_timeout(control->http, WRITE_SECS);
-	evhttp_set_cb(control->http, "/metrics", on_http, control);
-	return 0;
 }
 
 /* --- the socket --------------------------------------------------------- */
@@ -251,6 +279,9 @@ listen_unix(struct control *control, struct err *err)
 	umask(old);
 	control->listener = evconnlistener_new(control->m->base, on_accept,
 	    control, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	evconnlistener_set_error_cb(control->listener, on_accept_error);
+	control->resume = event_new(control->m->base, -1, 0, on_resume,
+	    control);
 	return 0;
 }
 
@@ -262,8 +293,7 @@ control_new(struct control **control_r, struct master *m, struct err *err)
 	control->m = m;
 	TAILQ_INIT(&control->clients);
 	conf_control_socket(m->conf, control->path, sizeof(control->path));
-	if (listen_unix(control, err) == -1 ||
-	    listen_http(control, m->conf->metrics_listen, err) == -1) {
+	if (listen_unix(control, err) == -1) {
 		control_free(&control);
 		return -1;
 	}
@@ -281,8 +311,8 @@ control_free(struct control **control_p)
 	*control_p = NULL;
 	while (!TAILQ_EMPTY(&control->clients))
 		client_free(TAILQ_FIRST(&control->clients));
-	if (control->http != NULL)
-		evhttp_free(control->http);
+	if (control->resume != NULL)
+		event_free(control->resume);
 	if (control->listener != NULL) {
 		evconnlistener_free(control->listener);
 		unlink(control->path);

@@ -27,6 +27,7 @@
 #include "master/clerk.h"
 #include "master/control.h"
 #include "master/dispatch.h"
+#include "master/exporter.h"
 #include "master/grants.h"
 #include "master/ownership.h"
 #include "master/relay.h"
@@ -60,7 +61,7 @@ master_slots(const struct conf *conf)
 	int64_t n = conf->max_accounts_per_worker + conf->pool_max +
 	    conf->interactive_concurrency + conf->bulk_concurrency;
 
-	/* Clerks, and children that are on their way out. */
+	/* Clerks, metrics, and children that are on their way out. */
 	return (unsigned)(n + n / 4 + 64);
 }
 
@@ -218,6 +219,7 @@ master_reload(struct master *m, struct json_t *reply, struct err *err)
 			child_stop(child, "settings changed");
 	}
 	clerk_renew(m->clerk);
+	exporter_renew(m->exporter);
 	if (m->works != NULL)
 		works_reload(m->works);
 	dispatch_soon(m);
@@ -273,6 +275,7 @@ master_stop(struct master *m, const char *why)
 	if (m->works != NULL)
 		works_stop(m->works);
 	clerk_stop(m->clerk);
+	exporter_stop(m->exporter);
 	if (m->upkeeper != NULL)
 		clerk_stop(m->upkeeper);
 	for (child = children_first(m->children); child != NULL;
@@ -420,6 +423,7 @@ begin(struct master *m)
 	grants_set_gate(m->grants, &(struct grants_gate){ .ask = ask_gate,
 	    .give_back = leave_gate, .arg = m });
 	m->clerk = clerk_new(m, "main", m->conf->command_timeout * 1000);
+	m->exporter = exporter_new(m);
 	if (m->conf->worker_role == ROLE_SYNC)
 		begin_sync(m);
 	else
@@ -434,6 +438,7 @@ end(struct master *m)
 	redis_free(&m->redis);
 	redis_free(&m->redis_events);
 	works_free(&m->works);
+	exporter_free(&m->exporter);
 	keeper_free(&m->keeper);
 	heartbeat_free(&m->heartbeat);
 	children_free(&m->children);
@@ -448,6 +453,14 @@ end(struct master *m)
 		event_free(m->stop_timer);
 }
 
+/* libevent would write to standard error by itself. */
+static void
+on_loop_says(int severity, const char *text)
+{
+	if (severity >= EVENT_LOG_WARN)
+		log_warn(NULL, "event loop: %s", text);
+}
+
 int
 master_main(const struct master_params *params)
 {
@@ -457,6 +470,7 @@ master_main(const struct master_params *params)
 	int result = EX_OK;
 	size_t i;
 
+	event_set_log_callback(on_loop_says);
 	m.base = event_base_new();
 	if (m.base == NULL)
 		die(EX_OSERR, "no event loop");

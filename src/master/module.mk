@@ -7,6 +7,7 @@ libmaster_a_SOURCES = \
 	src/master/control.c src/master/control.h \
 	src/master/dispatch.c src/master/dispatch.h \
 	src/master/explain.c \
+	src/master/exporter.c src/master/exporter.h \
 	src/master/grants.c src/master/grants.h \
 	src/master/hosts.c src/master/hosts.h \
 	src/master/master.c src/master/master.h \

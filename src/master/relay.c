@@ -18,6 +18,7 @@
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/dispatch.h"
+#include "master/exporter.h"
 #include "master/grants.h"
 #include "master/tiers.h"
 #include "master/verdict.h"
@@ -33,7 +34,9 @@
 #define HOT (1u << KIND_HOT)
 #define POOL (1u << KIND_POOL)
 #define JOB (1u << KIND_JOB)
-#define ANY (CLERK | HOT | POOL | JOB)
+#define METRICS (1u << KIND_METRICS)
+#define WORKER (CLERK | HOT | POOL | JOB)
+#define ANY (WORKER | METRICS)
 
 /* --- any child ---------------------------------------------------------- */
 
@@ -253,6 +256,16 @@ on_job_done(struct master *m, struct child *child,
 	works_run(m->works);
 }
 
+/* --- metrics ------------------------------------------------------------ */
+
+static void
+on_want_metrics(struct master *m, struct child *child,
+    const struct msg_empty *nothing)
+{
+	(void)nothing;
+	exporter_wanted(m->exporter, child);
+}
+
 /* --- clerk -------------------------------------------------------------- */
 
 static void
@@ -328,16 +341,17 @@ on_clerk_done(struct master *m, struct child *child,
 enum {
 	from_hello = ANY,
 	from_activity = ANY,
-	from_want = ANY,
-	from_give_back = ANY,
+	from_want = WORKER,
+	from_give_back = WORKER,
 	from_unseal = HOT | POOL | JOB,
-	from_event = ANY,
+	from_event = WORKER,
 	from_brief_me = HOT,
 	from_idling = HOT,
 	from_pass_done = HOT | POOL,
 	from_job_taken = JOB,
 	from_job_done = JOB,
 	from_yield_jobs = CLERK,
+	from_want_metrics = METRICS,
 	from_facts = CLERK,
 	from_live_ids = CLERK,
 	from_due_jobs = CLERK,
@@ -434,6 +448,9 @@ relay_end(void *arg, struct child *child)
 		break;
 	case KIND_JOB:
 		works_child_ended(m->works, child);
+		break;
+	case KIND_METRICS:
+		exporter_ended(m->exporter, child);
 		break;
 	default:
 		break;

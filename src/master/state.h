@@ -21,6 +21,7 @@ struct conns;
 struct control;
 struct event;
 struct event_base;
+struct exporter;
 struct grants;
 struct heartbeat;
 struct json_t;
@@ -64,6 +65,7 @@ struct master {
 	struct grants *grants;
 	struct clerk *clerk;
 	struct control *control;
+	struct exporter *exporter;
 	struct counters counters;
 	bool is_postgres_up;
 	struct redis *redis_events;

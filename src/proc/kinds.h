@@ -11,7 +11,8 @@
 	X(KIND_CLERK, "clerk", RESPAWN_BACKOFF)                         \
 	X(KIND_HOT, "hot", RESPAWN_BACKOFF)                             \
 	X(KIND_POOL, "pool", RESPAWN_ON_DEMAND)                         \
-	X(KIND_JOB, "job", RESPAWN_ON_DEMAND)
+	X(KIND_JOB, "job", RESPAWN_ON_DEMAND)                           \
+	X(KIND_METRICS, "metrics", RESPAWN_BACKOFF)
 
 enum child_kind {
 #define X(symbol, name, respawn) symbol,

@@ -66,3 +66,7 @@ fuzz_control_SOURCES = tests/fuzz/fuzz_control.c
 fuzz_control_LDADD = libmaster.a liblease.a libproc.a libipc.a libconf.a \
 	libbase.a $(EVENT_LIBS) $(HIREDIS_LIBS) $(JANSSON_LIBS) \
 	$(CONFUSE_LIBS) $(SODIUM_LIBS) $(FUZZ_LIBS)
+
+FUZZ_TARGETS += fuzz_http
+fuzz_http_SOURCES = tests/fuzz/fuzz_http.c
+fuzz_http_LDADD = libchild.a libbase.a $(FUZZ_LIBS)

@@ -23,6 +23,7 @@ include $(top_srcdir)/tests/unit/store.mk
 include $(top_srcdir)/tests/unit/remote.mk
 include $(top_srcdir)/tests/unit/mime.mk
 include $(top_srcdir)/tests/unit/sync.mk
+include $(top_srcdir)/tests/unit/child.mk
 include $(top_srcdir)/tests/unit/ctl.mk
 
 # For whoever runs only some of them (scripts/check).
