@@ -84,7 +84,9 @@ CREATE TABLE mailbox (
 	id              bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
 	account_id      uuid NOT NULL,
 	path            text NOT NULL,
-	wire            text NOT NULL,  -- the name as the server writes it
+	-- the name as the server writes it: any bytes, and longer than an index
+	-- takes
+	wire            bytea NOT NULL,
 	delimiter       text NOT NULL DEFAULT '',
 	role            text,
 	is_selectable   boolean NOT NULL DEFAULT true,
@@ -108,7 +110,7 @@ CREATE TABLE mailbox (
 	created_at      timestamptz NOT NULL DEFAULT now(),
 	deleted_at      timestamptz
 ) WITH (fillfactor = 50);
-CREATE UNIQUE INDEX mailbox_wire ON mailbox (account_id, wire)
+CREATE UNIQUE INDEX mailbox_wire ON mailbox (account_id, sha256(wire))
 	WHERE deleted_at IS NULL;
 CREATE INDEX mailbox_account ON mailbox (account_id);
 

@@ -818,7 +818,7 @@ END $$;
 
 -- Another name.  Whether the UIDs are still the same nobody says: the rows
 -- are found again as after a change of UIDVALIDITY.
-CREATE FUNCTION mailbox_rename(acc uuid, box bigint, wire_ text, path_ text)
+CREATE FUNCTION mailbox_rename(acc uuid, box bigint, wire_ bytea, path_ text)
     RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -88,6 +88,40 @@ without_doubles(struct remote_folder *folders, size_t n)
 	return kept;
 }
 
+static int
+compare_paths(const void *a, const void *b)
+{
+	const struct remote_folder *x = *(struct remote_folder *const *)a;
+	const struct remote_folder *y = *(struct remote_folder *const *)b;
+	int order = strcmp(x->path, y->path);
+
+	return order != 0 ? order : strcmp(x->wire, y->wire);
+}
+
+/* The same name in two spellings, "Entw&APw-rfe" and one in bare bytes: people
+ * must be able to say which they mean. */
+static void
+tell_paths_apart(struct arena *arena, struct remote_folder *folders, size_t n)
+{
+	struct remote_folder **sorted = ARENA_ARRAY(arena,
+	    struct remote_folder *, n + 1);
+	const char *path = NULL;
+	unsigned count = 1;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sorted[i] = &folders[i];
+	qsort(sorted, n, sizeof(*sorted), compare_paths);
+	for (i = 0; i < n; i++) {
+		if (path == NULL || strcmp(sorted[i]->path, path) != 0) {
+			path = sorted[i]->path;
+			count = 1;
+		} else
+			sorted[i]->path = arena_printf(arena, "%s (%u)", path,
+			    ++count);
+	}
+}
+
 /* Copies what libetpan has gathered. */
 static void
 take(struct remote *r, struct arena *arena, struct remote_folder **folders_r,
@@ -117,6 +151,7 @@ take(struct remote *r, struct arena *arena, struct remote_folder **folders_r,
 	}
 	*folders_r = folders;
 	*n_r = without_doubles(folders, n);
+	tell_paths_apart(arena, folders, *n_r);
 }
 
 /* What the STATUS commands say that went with the LIST. */

@@ -9,6 +9,7 @@
  */
 #include "remote/mend_reply.h"
 
+#include <ctype.h>
 #include <strings.h>
 
 #define NAME_MAX_BYTES 4096
@@ -103,8 +104,10 @@ add_delimiter(struct scan *s, struct buf *out)
 			buf_add(&text, word, len);
 		is_fine = len > 0;
 	}
-	if (text.len > 1 || (text.len == 1 && text.data[0] < ' '))
+	if (text.len > 1)
 		is_fine = false;
+	else if (text.len == 1 && !isprint((unsigned char)text.data[0]))
+		buf_reset(&text); /* it separates nothing */
 	buf_addc(out, ' ');
 	if (text.len == 0)
 		buf_adds(out, "NIL");

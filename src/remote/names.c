@@ -102,6 +102,43 @@ decode(struct buf *out, const char *wire)
 	return true;
 }
 
+/* What the bytes 80 to 9F are in Windows-1252 (WHATWG Encoding Standard,
+ * index-windows-1252); all others are what they are in Latin-1. */
+static const uint16_t windows_1252[32] = { 0x20AC, 0x81, 0x201A, 0x0192,
+	0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152,
+	0x8D, 0x017D, 0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022,
+	0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E,
+	0x0178 };
+
+static void
+add_readable(struct buf *out, uint32_t c)
+{
+	bool is_control = c < 0x20 || (c >= 0x7F && c < 0xA0);
+
+	add_utf8(out, is_control ? 0xFFFD : c);
+}
+
+/* No modified UTF-7: some servers send UTF-8 (which UTF8=ACCEPT allows), some
+ * what their files are called in, mostly Latin-1. */
+static void
+decode_raw(struct buf *out, const char *wire)
+{
+	const unsigned char *p = (const unsigned char *)wire;
+	size_t i, len = strlen(wire);
+	unsigned n;
+
+	if (text_is_utf8(wire, len)) {
+		for (i = 0; i < len; i += n) {
+			n = text_utf8_char(p + i, len - i);
+			add_readable(out, text_code(p + i, n));
+		}
+		return;
+	}
+	for (i = 0; i < len; i++)
+		add_readable(out, p[i] >= 0x80 && p[i] < 0xA0 ?
+			windows_1252[p[i] - 0x80] : p[i]);
+}
+
 bool
 name_is_inbox(const char *wire)
 {
@@ -116,10 +153,11 @@ name_for_people(struct arena *arena, const char *wire)
 
 	if (name_is_inbox(wire))
 		return "INBOX";
-	if (decode(&out, wire))
-		name = arena_strdup(arena, buf_str(&out));
-	else
-		name = text_clean(arena, wire, strlen(wire), NULL);
+	if (!decode(&out, wire)) {
+		buf_reset(&out);
+		decode_raw(&out, wire);
+	}
+	name = arena_strdup(arena, buf_str(&out));
 	buf_release(&out);
 	return name;
 }

@@ -106,7 +106,7 @@ void remote_stats(const struct remote *r, struct remote_stats *stats_r);
 
 struct remote_folder {
 	const char *wire; /* may hold any byte but NUL, CR, LF */
-	const char *path; /* UTF-8, decoded from modified UTF-7 */
+	const char *path; /* UTF-8 for people, another for each folder */
 	char delimiter;
 	enum folder_role role; /* from SPECIAL-USE / XLIST flags only */
 	bool is_selectable;

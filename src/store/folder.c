@@ -6,6 +6,8 @@
  */
 #include "store/session.h"
 
+#define FOLDERS_AT_ONCE 500 /* a transaction */
+
 #define FOLDERS_SQL                                                         \
 	"SELECT id, path, wire, delimiter, coalesce(role, ''), "            \
 	"is_selectable, uidvalidity, uidnext, highestmodseq, "              \
@@ -15,13 +17,29 @@
 	SQL_SECS("last_poll_at") ", generation, messages "                  \
 	"FROM mailbox WHERE account_id = $1 AND deleted_at IS NULL "
 
+/* A wire name has no NUL (list.c of src/remote), so it is a C string. */
+static const char *
+read_wire(const PGresult *res, int row, int column, struct arena *arena)
+{
+	size_t len;
+	const uint8_t *bytes = result_bytes(arena, res, row, column, &len);
+
+	return arena_strndup(arena, (const char *)bytes, len);
+}
+
+static void
+param_wire(struct params *p, const char *wire)
+{
+	param_bytes(p, wire, strlen(wire));
+}
+
 static void
 read_folder(const PGresult *res, int row, struct arena *arena,
     struct folder *f)
 {
 	f->id = result_int8(res, row, 0);
 	f->path = result_text(arena, res, row, 1);
-	f->wire = result_text(arena, res, row, 2);
+	f->wire = read_wire(res, row, 2, arena);
 	f->delimiter = PQgetvalue(res, row, 3)[0];
 	if (folder_role_parse(PQgetvalue(res, row, 4), &f->role) == -1)
 		f->role = ROLE_NONE;
@@ -101,7 +119,7 @@ send_create(struct store *s, const struct fence *fence,
 
 	params_init(&p);
 	param_uuid(&p, &fence->account_id);
-	param_text(&p, op->wire);
+	param_wire(&p, op->wire);
 	param_text(&p, op->path);
 	param_text(&p, delimiter);
 	param_text(&p, folder_role_name(op->role));
@@ -109,7 +127,7 @@ send_create(struct store *s, const struct fence *fence,
 	return session_send(s, "INSERT INTO mailbox (account_id, wire, path, "
 	    "delimiter, role, is_selectable) "
 	    "VALUES ($1, $2, $3, $4, nullif($5, ''), $6) "
-	    "ON CONFLICT (account_id, wire) WHERE deleted_at IS NULL "
+	    "ON CONFLICT (account_id, sha256(wire)) WHERE deleted_at IS NULL "
 	    "DO UPDATE SET path = excluded.path, role = excluded.role, "
 	    "is_selectable = excluded.is_selectable RETURNING id", &p, err);
 }
@@ -140,7 +158,7 @@ send_rename(struct store *s, const struct fence *fence,
 	params_init(&p);
 	param_uuid(&p, &fence->account_id);
 	param_int8(&p, op->id);
-	param_text(&p, op->wire);
+	param_wire(&p, op->wire);
 	param_text(&p, op->path);
 	return session_send(s, "SELECT mailbox_rename($1, $2, $3, $4)", &p,
 	    err);
@@ -179,17 +197,15 @@ send_op(struct store *s, const struct fence *fence,
 	die_bug("folder operation %d", (int)op->kind);
 }
 
-int
-store_folders_write(struct store *s, const struct fence *fence,
-    struct folder_op *ops, size_t n, struct err *err)
+/* All of them or none. */
+static int
+write_some(struct store *s, const struct fence *fence, struct folder_op *ops,
+    size_t n, struct err *err)
 {
-	PGresult **results;
-	struct arena *arena;
+	PGresult *results[FOLDERS_AT_ONCE] = { NULL };
 	size_t i;
 	int rc;
 
-	if (n == 0)
-		return 0;
 	if (session_begin_fenced(s, fence, err) == -1)
 		return -1;
 	for (i = 0; i < n; i++)
@@ -197,16 +213,67 @@ store_folders_write(struct store *s, const struct fence *fence,
 			return -1;
 	if (session_end(s, err) == -1)
 		return -1;
-	arena = arena_new("folder operations");
-	results = ARENA_ARRAY(arena, PGresult *, n);
 	rc = session_collect_all(s, n, results, err);
 	for (i = 0; rc == 0 && i < n; i++)
 		if (ops[i].kind == FOLDER_CREATE)
 			ops[i].id = result_int8(results[i], 0, 0);
 	for (i = 0; i < n; i++)
 		PQclear(results[i]);
-	arena_free(&arena);
 	return rc;
+}
+
+/* Is it the value that PostgreSQL does not take?  Then it will not take it the
+ * next time either: too large, no text, against a constraint of somebody's. */
+static bool
+is_about_the_value(const struct store *s, const struct err *err)
+{
+	return err->kind == ERR_PERMANENT ||
+	    (err->kind == ERR_TEMPORARY && (strncmp(s->sqlstate, "23", 2) == 0 ||
+		strncmp(s->sqlstate, "P0", 2) == 0));
+}
+
+/* Halves what is refused until it is one, which is left out. */
+static int
+write_or_leave_out(struct store *s, const struct fence *fence,
+    struct folder_op *ops, size_t n, struct folder_refusal *refused,
+    struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	if (write_some(s, fence, ops, n, &why) == 0)
+		return 0;
+	if (!is_about_the_value(s, &why)) {
+		*err = why;
+		return -1;
+	}
+	if (n == 1) {
+		ops->is_refused = true;
+		if (refused->n++ == 0) {
+			refused->first = ops;
+			refused->why = why;
+		}
+		return 0;
+	}
+	return write_or_leave_out(s, fence, ops, n / 2, refused, err) == -1 ||
+	    write_or_leave_out(s, fence, ops + n / 2, n - n / 2, refused,
+		err) == -1 ? -1 : 0;
+}
+
+int
+store_folders_write(struct store *s, const struct fence *fence,
+    struct folder_op *ops, size_t n, struct folder_refusal *refused_r,
+    struct err *err)
+{
+	size_t from, some;
+
+	memset(refused_r, 0, sizeof(*refused_r));
+	for (from = 0; from < n; from += some) {
+		some = n - from < FOLDERS_AT_ONCE ? n - from : FOLDERS_AT_ONCE;
+		if (write_or_leave_out(s, fence, ops + from, some, refused_r,
+			err) == -1)
+			return -1;
+	}
+	return 0;
 }
 
 /* --- parking --------------------------------------------------------------------- */

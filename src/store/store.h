@@ -323,10 +323,18 @@ struct folder_op {
 	char delimiter;
 	enum folder_role role;
 	bool is_selectable;
+	bool is_refused; /* filled in: PostgreSQL does not take it */
 };
-/* One transaction. */
+struct folder_refusal {
+	size_t n;
+	const struct folder_op *first;
+	struct err why; /* of the first */
+};
+/* Some hundred a transaction.  One whose values PostgreSQL does not take is
+ * left out; the others are written. */
 int store_folders_write(struct store *s, const struct fence *fence,
-    struct folder_op *ops, size_t n, struct err *err);
+    struct folder_op *ops, size_t n, struct folder_refusal *refused_r,
+    struct err *err);
 
 int store_folder_park(struct store *s, const struct fence *fence,
     int64_t folder_id, int64_t until_secs, const char *reason,

@@ -18,4 +18,5 @@ libsync_a_SOURCES = \
 	src/sync/survey.c \
 	src/sync/sync.h \
 	src/sync/watch.c \
-	src/sync/windows.c src/sync/windows.h
+	src/sync/windows.c src/sync/windows.h \
+	src/sync/wires.c src/sync/wires.h

@@ -10,6 +10,7 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "sync/events.h"
 #include "sync/folders.h"
 
@@ -21,6 +22,8 @@
 #define BACKFILL_MSECS 60000
 
 #define PARK_MAX_SECS 86400
+
+#define FOLDERS_LOGGED 20 /* of one LIST */
 
 /* --- folders ------------------------------------------------------------- */
 
@@ -61,14 +64,33 @@ tell_folders(struct session *s, const struct folder_op *ops, size_t n)
 		[FOLDER_MISSING] = "missing",
 		[FOLDER_VANISH] = "deleted",
 	};
-	size_t i;
+	size_t i, n_told = 0;
 
 	for (i = 0; i < n; i++) {
-		log_info(&s->log, "folder_id=%lld: %s on the server",
-		    (long long)ops[i].id, changes[ops[i].kind]);
+		if (ops[i].is_refused)
+			continue;
+		if (n_told++ < FOLDERS_LOGGED)
+			log_info(&s->log, "folder_id=%lld: %s on the server",
+			    (long long)ops[i].id, changes[ops[i].kind]);
 		if (ops[i].kind != FOLDER_MISSING)
 			events_folder(s, ops[i].id, changes[ops[i].kind]);
 	}
+	if (n_told > FOLDERS_LOGGED)
+		log_info(&s->log, "and %zu more folders on the server",
+		    n_told - FOLDERS_LOGGED);
+}
+
+static void
+tell_refused(struct session *s, const struct folder_refusal *refused)
+{
+	char name[120];
+
+	if (refused->n == 0)
+		return;
+	text_clean_line(name, sizeof(name), refused->first->path,
+	    strlen(refused->first->path));
+	log_warn(&s->log, "%zu folders left out, \"%s\" first: %s",
+	    refused->n, name, refused->why.text);
 }
 
 /* One flight: LIST, and STATUS of the folders known from before. */
@@ -102,6 +124,7 @@ pass_list(struct session *s, unsigned scope, struct err *err)
 {
 	struct remote_folder *listed;
 	struct remote_status *status;
+	struct folder_refusal refused;
 	struct folder_op *ops;
 	size_t n, n_ops;
 	bool is_whole;
@@ -122,8 +145,10 @@ pass_list(struct session *s, unsigned scope, struct err *err)
 	if (n_ops == 0)
 		return 0;
 	if (session_may_go_on(s, err) == -1 || session_db(s, err) == -1 ||
-	    store_folders_write(s->db, &s->fence, ops, n_ops, err) == -1)
+	    store_folders_write(s->db, &s->fence, ops, n_ops, &refused,
+		err) == -1)
 		return -1;
+	tell_refused(s, &refused);
 	tell_folders(s, ops, n_ops);
 	return session_reload(s, err);
 }

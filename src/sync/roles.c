@@ -9,6 +9,8 @@
  */
 #include "sync/roles.h"
 
+#include "sync/wires.h"
+
 #include <strings.h>
 
 struct known_name {
@@ -298,23 +300,17 @@ role_by_name(const struct conf *conf, const char *path, char delimiter,
 	return ROLE_NONE;
 }
 
-static bool
-has_role_already(const struct folder *local, size_t n_local, const char *wire,
-    enum folder_role role)
-{
-	size_t i;
-
-	for (i = 0; i < n_local; i++)
-		if (strcmp(local[i].wire, wire) == 0)
-			return local[i].role == role;
-	return false;
-}
+/* What speaks for a role of one listed folder. */
+struct claim {
+	enum folder_role held;	  /* has it here already */
+	enum folder_role by_name; /* ROLE_NONE: none, or a flag says another */
+	unsigned rank;
+};
 
 /* SPECIAL-USE: of several claims the holder's, else the first in the LIST. */
 static void
 assign_by_flag(enum folder_role role, const struct remote_folder *listed,
-    size_t n_listed, const struct folder *local, size_t n_local,
-    enum folder_role *role_r)
+    size_t n_listed, const struct claim *claims, enum folder_role *role_r)
 {
 	size_t i, best = n_listed;
 
@@ -322,7 +318,7 @@ assign_by_flag(enum folder_role role, const struct remote_folder *listed,
 		if (listed[i].role != role || !listed[i].is_selectable ||
 		    role_r[i] != ROLE_NONE)
 			continue;
-		if (has_role_already(local, n_local, listed[i].wire, role)) {
+		if (claims[i].held == role) {
 			best = i;
 			break;
 		}
@@ -334,40 +330,59 @@ assign_by_flag(enum folder_role role, const struct remote_folder *listed,
 }
 
 static void
-assign_by_name(const struct conf *conf, enum folder_role role,
-    const struct remote_folder *listed, size_t n_listed,
-    const struct folder *local, size_t n_local, enum folder_role *role_r)
+assign_by_name(enum folder_role role, size_t n_listed,
+    const struct claim *claims, enum folder_role *role_r)
 {
-	unsigned rank, best_rank = RANK_NONE;
+	unsigned best_rank = RANK_NONE;
 	size_t i, best = n_listed;
 
 	for (i = 0; i < n_listed; i++)
 		if (role_r[i] == role)
 			return; /* a flag gave it away */
 	for (i = 0; i < n_listed; i++) {
-		if (role_r[i] != ROLE_NONE || !listed[i].is_selectable ||
-		    listed[i].role != ROLE_NONE ||
-		    role_by_name(conf, listed[i].path, listed[i].delimiter,
-			&rank) != role)
+		if (role_r[i] != ROLE_NONE || claims[i].by_name != role)
 			continue;
-		if (has_role_already(local, n_local, listed[i].wire, role)) {
+		if (claims[i].held == role) {
 			best = i;
 			break;
 		}
-		if (rank < best_rank) {
+		if (claims[i].rank < best_rank) {
 			best = i;
-			best_rank = rank;
+			best_rank = claims[i].rank;
 		}
 	}
 	if (best < n_listed)
 		role_r[best] = role;
 }
 
-void
-roles_assign(const struct conf *conf, const struct remote_folder *listed,
-    size_t n_listed, const struct folder *local, size_t n_local,
-    enum folder_role *role_r)
+/* Once for all roles: a list may be long. */
+static struct claim *
+read_claims(struct arena *arena, const struct conf *conf,
+    const struct remote_folder *listed, size_t n_listed,
+    const struct folder *local, size_t n_local)
 {
+	struct claim *claims = ARENA_ARRAY(arena, struct claim, n_listed + 1);
+	struct wires wires = WIRES_OF(arena, local, n_local);
+	size_t i, at;
+
+	for (i = 0; i < n_listed; i++) {
+		at = wires_find(&wires, listed[i].wire);
+		if (at != WIRES_NONE)
+			claims[i].held = local[at].role;
+		if (listed[i].is_selectable && listed[i].role == ROLE_NONE)
+			claims[i].by_name = role_by_name(conf, listed[i].path,
+			    listed[i].delimiter, &claims[i].rank);
+	}
+	return claims;
+}
+
+void
+roles_assign(struct arena *arena, const struct conf *conf,
+    const struct remote_folder *listed, size_t n_listed,
+    const struct folder *local, size_t n_local, enum folder_role *role_r)
+{
+	struct claim *claims = read_claims(arena, conf, listed, n_listed,
+	    local, n_local);
 	bool has_inbox = false;
 	int role;
 	size_t i;
@@ -380,9 +395,7 @@ roles_assign(const struct conf *conf, const struct remote_folder *listed,
 		}
 	}
 	for (role = ROLE_SENT; role < FOLDER_ROLE_COUNT; role++)
-		assign_by_flag(role, listed, n_listed, local, n_local,
-		    role_r);
+		assign_by_flag(role, listed, n_listed, claims, role_r);
 	for (role = ROLE_SENT; role < FOLDER_ROLE_COUNT; role++)
-		assign_by_name(conf, role, listed, n_listed, local, n_local,
-		    role_r);
+		assign_by_name(role, n_listed, claims, role_r);
 }

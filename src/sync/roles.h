@@ -21,7 +21,7 @@ enum folder_role role_by_name(const struct conf *conf, const char *path,
  * then names, for the roles that no flag gave away (L067).  Of several that
  * claim a role the one that has it already (`local`) keeps it.
  */
-void roles_assign(const struct conf *conf,
+void roles_assign(struct arena *arena, const struct conf *conf,
     const struct remote_folder *listed, size_t n_listed,
     const struct folder *local, size_t n_local, enum folder_role *role_r);
 

@@ -264,15 +264,21 @@ session_reload(struct session *s, struct err *err)
 	return load_folders(s, err);
 }
 
+/* They come in the order of their ids. */
 struct folder *
 session_folder(struct session *s, int64_t id)
 {
-	size_t i;
+	size_t from = 0, to = s->n_folders, at;
 
-	for (i = 0; i < s->n_folders; i++)
-		if (s->folders[i].id == id)
-			return &s->folders[i];
-	return NULL;
+	while (from < to) {
+		at = from + (to - from) / 2;
+		if (s->folders[at].id < id)
+			from = at + 1;
+		else
+			to = at;
+	}
+	return from < s->n_folders && s->folders[from].id == id ?
+	    &s->folders[from] : NULL;
 }
 
 struct folder *

@@ -76,7 +76,8 @@ world_folder(struct world *w, const char *name)
 	struct folder_op op = { .kind = FOLDER_CREATE, .wire = name,
 		.path = name, .delimiter = '/', .is_selectable = true };
 
-	must(store_folders_write(w->s, &w->fence, &op, 1, &w->err), w);
+	must(store_folders_write(w->s, &w->fence, &op, 1,
+	    &w->refused, &w->err), w);
 	return world_reload(w, op.id);
 }
 

@@ -19,6 +19,7 @@ struct world {
 	struct batch *batch;
 	struct commit_result result; /* of the last change */
 	struct err err;
+	struct folder_refusal refused;
 	const char *email;
 };
 

@@ -159,7 +159,7 @@ static const char *const unusual[] = {
 	"UPDATE mailbox SET is_selectable = false WHERE id = %lld",
 	"UPDATE mailbox SET missing_since = now() WHERE id = %lld",
 	"UPDATE mailbox SET park_failures = 1 WHERE id = %lld",
-	"UPDATE mailbox SET wire = repeat('x', 64) WHERE id = %lld",
+	"UPDATE mailbox SET wire = repeat('x', 64)::bytea WHERE id = %lld",
 	"UPDATE accounts SET imap_login = repeat('x', 256) "
 	"WHERE id = (SELECT account_id FROM mailbox WHERE id = %lld)",
 	"UPDATE accounts SET secret = decode(repeat('00', 513), 'hex') "
@@ -184,7 +184,7 @@ START_TEST(what_just_fits_is_briefed)
 {
 	struct folder *inbox = add_inbox();
 
-	world_text(&w, "UPDATE mailbox SET wire = repeat('x', 63) "
+	world_text(&w, "UPDATE mailbox SET wire = repeat('x', 63)::bytea "
 	    "WHERE id = %lld", (long long)inbox->id);
 	world_text(&w, "UPDATE accounts SET imap_login = repeat('x', 255), "
 	    "secret = decode(repeat('00', 512), 'hex') WHERE id = %s",

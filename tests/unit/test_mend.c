@@ -435,10 +435,15 @@ static const struct {
 	{ "&AAA-", "&AAA-" },
 	{ "&AO-k", "&AO-k" },
 	{ "b\303\274cher", "b\303\274cher" },
-	{ "b\374cher", "b\357\277\275cher" },
+	/* Latin-1 and Windows-1252 (F-A7) */
+	{ "b\374cher", "b\303\274cher" },
+	{ "\200 &APw-", "\342\202\254 &APw-" },
+	{ "\377\300\200", "\303\277\303\200\342\202\254" },
+	{ "a\033[31m\tb", "a\357\277\275[31m\357\277\275b" },
+	{ "\302\205", "\357\277\275" },
 };
 
-START_TEST(names_are_decoded_or_shown_as_they_are)
+START_TEST(names_are_decoded_or_guessed)
 {
 	struct arena *arena = arena_new("test");
 
@@ -556,7 +561,7 @@ main(void)
 	tcase_add_test(t, depth_costs_nothing);
 	tcase_add_test(t, capabilities_are_noted);
 	tcase_add_test(t, bye_and_stray_lines_end_the_session);
-	tcase_add_loop_test(t, names_are_decoded_or_shown_as_they_are, 0,
+	tcase_add_loop_test(t, names_are_decoded_or_guessed, 0,
 	    COUNT(names));
 	tcase_add_test(t, limits_of_connections_are_known);
 	tcase_add_loop_test(t, refused_logins_are_told_apart, 0,

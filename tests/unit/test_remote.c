@@ -817,12 +817,15 @@ START_TEST(list_reads_names_roles_and_flags)
 		    "* LIST () \"\\\\\" {5}\r\na \"b\\\r\n"
 		    "* LIST () \"/\" Foo]Bar\r\n" /* L056 */
 		    "* LIST () \"/\" \"test\"\r\n"
+		    "* LIST () \"\374\" \"Entw&APw-rfe\"\r\n"
+		    "* LIST () \"/\" \"Entw\374rfe\"\r\n"
+		    "* LIST () \"/\" \"Entw\303\274rfe\"\r\n"
 		    "* LIST () NIL \"nul\"\r\n%1 OK done\r\n"),
 		END };
 
 	open_with(steps);
 	OK(remote_list(remote, arena, &folders, &n_folders, &err));
-	ck_assert_uint_eq(n_folders, 11);
+	ck_assert_uint_eq(n_folders, 14);
 	ck_assert_str_eq(folder("Inbox")->path, "INBOX");
 	ck_assert_int_eq(folder("Inbox")->role, ROLE_INBOX);
 	ck_assert_int_eq(folder("&AMk-l&AOk-ments")->role, ROLE_SENT);
@@ -836,6 +839,13 @@ START_TEST(list_reads_names_roles_and_flags)
 	ck_assert_int_eq(folder("R&-D")->role, ROLE_JUNK);
 	ck_assert_int_eq(folder("a \"b\\")->delimiter, '\\');
 	ck_assert_int_eq(folder("nul")->delimiter, '\0');
+	/* One name in three spellings (F-A7). */
+	ck_assert_str_eq(folder("Entw&APw-rfe")->path, "Entw\303\274rfe");
+	ck_assert_str_eq(folder("Entw\303\274rfe")->path,
+	    "Entw\303\274rfe (2)");
+	ck_assert_str_eq(folder("Entw\374rfe")->path,
+	    "Entw\303\274rfe (3)");
+	ck_assert_int_eq(folder("Entw&APw-rfe")->delimiter, '\0');
 	finish();
 }
 END_TEST

@@ -279,7 +279,7 @@ START_TEST(a_superseded_owner_writes_nothing)
 	ck_assert_int_eq(-1, world_try_commit(&w, inbox, 2));
 	ck_assert_int_eq(w.err.kind, ERR_FENCED);
 	ck_assert_int_eq(-1, store_folders_write(w.s, &w.fence, &op, 1,
-	    &w.err));
+	    &w.refused, &w.err));
 	ck_assert_int_eq(w.err.kind, ERR_FENCED);
 	ck_assert_int_eq(-1, store_account_synced(w.s, &w.fence, 0, &w.err));
 	ck_assert_int_eq(w.err.kind, ERR_FENCED);
@@ -319,7 +319,7 @@ START_TEST(two_owners_of_one_epoch_are_told_apart)
 	ck_assert_int_eq(-1, world_try_commit(&w, inbox, 2));
 	ck_assert_int_eq(w.err.kind, ERR_FENCED);
 	ck_assert_int_eq(-1, store_folders_write(w.s, &w.fence, &op, 1,
-	    &w.err));
+	    &w.refused, &w.err));
 	ck_assert_int_eq(w.err.kind, ERR_FENCED);
 	ck_assert_int_eq(-1, store_account_synced(w.s, &w.fence, 0, &w.err));
 	ck_assert_int_eq(w.err.kind, ERR_FENCED);
@@ -802,6 +802,71 @@ END_TEST
 
 /* --- folders ------------------------------------------------------------------------------ */
 
+/* F-A7: a wire name is bytes, more than fit into an index, and no text. */
+START_TEST(any_wire_name_is_a_folder)
+{
+	static char longest[4097], longer[4097];
+	struct folder_op ops[] = {
+		{ .kind = FOLDER_CREATE, .wire = "INBOX", .path = "INBOX" },
+		{ .kind = FOLDER_CREATE, .wire = "Entw\xFCrfe\\134",
+		    .path = "Entw\xC3\xBCrfe" },
+		{ .kind = FOLDER_CREATE, .wire = longest, .path = "long" },
+		{ .kind = FOLDER_CREATE, .wire = longer, .path = "longer" },
+	};
+	struct folder_op rename = { .kind = FOLDER_RENAME,
+		.wire = "\x80\xFF", .path = "other" };
+	struct folder *f;
+	size_t n, i;
+
+	for (i = 0; i < sizeof(longest) - 1; i++)
+		longest[i] = longer[i] = (char)(arc4random() % 255 + 1);
+	longer[4095] = (char)(longer[4095] == 1 ? 2 : 1);
+	must(store_folders_write(w.s, &w.fence, ops, 4, &w.refused, &w.err),
+	    &w);
+	must(store_folders_write(w.s, &w.fence, ops, 4, &w.refused, &w.err),
+	    &w);
+	ck_assert_uint_eq(w.refused.n, 0);
+	must(store_folders_load(w.s, &w.account_id, w.arena, &f, &n, &w.err),
+	    &w);
+	ck_assert_uint_eq(n, 4);
+	for (i = 0; i < n; i++)
+		ck_assert_str_eq(f[i].wire, ops[i].wire);
+	rename.id = f[1].id;
+	must(store_folders_write(w.s, &w.fence, &rename, 1, &w.refused,
+	    &w.err), &w);
+	f = world_reload(&w, f[1].id);
+	ck_assert_str_eq(f->wire, rename.wire);
+}
+END_TEST
+
+START_TEST(a_refused_folder_is_left_out_alone)
+{
+	struct folder_op ops[700];
+	struct folder *f;
+	size_t n, i;
+
+	world_text(&w, "ALTER TABLE mailbox ADD CONSTRAINT no_sevens "
+	    "CHECK (path !~ '7$') NOT VALID");
+	for (i = 0; i < 700; i++)
+		ops[i] = (struct folder_op){ .kind = FOLDER_CREATE,
+			.wire = arena_printf(w.arena, "w%zu", i),
+			.path = arena_printf(w.arena, "p%zu", i) };
+	/* What is no text is refused for another reason. */
+	ops[650].path = "\xFF";
+	must(store_folders_write(w.s, &w.fence, ops, 700, &w.refused,
+	    &w.err), &w);
+	ck_assert_uint_eq(w.refused.n, 71);
+	ck_assert_ptr_eq(w.refused.first, &ops[7]);
+	ck_assert_ptr_nonnull(strstr(w.refused.why.text, "no_sevens"));
+	must(store_folders_load(w.s, &w.account_id, w.arena, &f, &n, &w.err),
+	    &w);
+	ck_assert_uint_eq(n, 629);
+	for (i = 0; i < 700; i++)
+		ck_assert_int_eq(ops[i].is_refused, i % 10 == 7 || i == 650);
+	world_text(&w, "ALTER TABLE mailbox DROP CONSTRAINT no_sevens");
+}
+END_TEST
+
 START_TEST(folders_are_written_loaded_and_parked)
 {
 	struct folder_op ops[] = {
@@ -814,9 +879,11 @@ START_TEST(folders_are_written_loaded_and_parked)
 	struct folder *f;
 	size_t n;
 
-	must(store_folders_write(w.s, &w.fence, ops, 2, &w.err), &w);
+	must(store_folders_write(w.s, &w.fence, ops, 2,
+	    &w.refused, &w.err), &w);
 	/* Again: the same rows. */
-	must(store_folders_write(w.s, &w.fence, ops, 2, &w.err), &w);
+	must(store_folders_write(w.s, &w.fence, ops, 2,
+	    &w.refused, &w.err), &w);
 	must(store_folders_load(w.s, &w.account_id, w.arena, &f, &n, &w.err),
 	    &w);
 	ck_assert_uint_eq(n, 2);
@@ -1283,6 +1350,8 @@ make_suite(void)
 	tcase_add_test(t, enable_does_not_undo_a_delete);
 	tcase_add_test(t, settings_change_and_users_go);
 	tcase_add_test(t, live_accounts_are_listed);
+	tcase_add_test(t, any_wire_name_is_a_folder);
+	tcase_add_test(t, a_refused_folder_is_left_out_alone);
 	tcase_add_test(t, folders_are_written_loaded_and_parked);
 	tcase_add_test(t, the_second_death_parks);
 	tcase_add_test(t, a_job_is_taken_once_and_done);

@@ -403,7 +403,8 @@ START_TEST(a_folder_that_is_gone_takes_nothing)
 	struct folder_op op = { .kind = FOLDER_VANISH, .id = inbox->id };
 	struct mail m = { .uid = 1 };
 
-	must(store_folders_write(w.s, &w.fence, &op, 1, &w.err), &w);
+	must(store_folders_write(w.s, &w.fence, &op, 1,
+	    &w.refused, &w.err), &w);
 	world_add(&w, &m);
 	ck_assert_int_eq(-1, world_try_commit(&w, inbox, 2));
 	ck_assert_int_eq(w.err.kind, ERR_GONE);
@@ -748,7 +749,8 @@ START_TEST(a_renamed_folder_keeps_its_messages)
 	struct folder *f;
 	bool recognised;
 
-	must(store_folders_write(w.s, &w.fence, &op, 1, &w.err), &w);
+	must(store_folders_write(w.s, &w.fence, &op, 1,
+	    &w.refused, &w.err), &w);
 	f = world_reload(&w, inbox->id);
 	ck_assert_str_eq(f->wire, "Neu");
 	ck_assert(f->is_remapping);
@@ -775,17 +777,20 @@ START_TEST(messages_of_a_missing_folder_are_found_elsewhere)
 
 	a = world_deliver(&w, inbox, &m[0]);
 	b = world_deliver(&w, inbox, &m[1]);
-	must(store_folders_write(w.s, &w.fence, &missing, 1, &w.err), &w);
+	must(store_folders_write(w.s, &w.fence, &missing, 1,
+	    &w.refused, &w.err), &w);
 	ck_assert_int_ne(0, world_reload(&w, inbox->id)->missing_since_secs);
 	ck_assert_int_eq(0, world_deliver(&w, other, &there));
 	ck_assert_int_eq(id_at(other, 9), a);
 	check_counters();
 	/* It is back, and what did not turn up is where it was. */
-	must(store_folders_write(w.s, &w.fence, &back, 1, &w.err), &w);
+	must(store_folders_write(w.s, &w.fence, &back, 1,
+	    &w.refused, &w.err), &w);
 	ck_assert_int_eq(0, world_reload(&w, inbox->id)->missing_since_secs);
 	ck_assert_int_eq(id_at(inbox, 2), b);
 	check_counters();
-	must(store_folders_write(w.s, &w.fence, &vanish, 1, &w.err), &w);
+	must(store_folders_write(w.s, &w.fence, &vanish, 1,
+	    &w.refused, &w.err), &w);
 	ck_assert_ptr_null(world_reload(&w, inbox->id));
 	ck_assert_int_eq(id_at(inbox, 2), 0);
 	check_counters();
@@ -1146,7 +1151,8 @@ START_TEST(a_thread_row_is_right_after_every_write)
 	world_deliver(&w, other, &m[2]);
 	ck_assert_str_eq(last_day(ids[0]), "3 3");
 	op.id = other->id;
-	must(store_folders_write(w.s, &w.fence, &op, 1, &w.err), &w);
+	must(store_folders_write(w.s, &w.fence, &op, 1,
+	    &w.refused, &w.err), &w);
 	ck_assert_str_eq(last_day(ids[0]), "2 2");
 	/* All gone, then one is back. */
 	world_apply(&w, inbox, NULL, 0, gone, 2);

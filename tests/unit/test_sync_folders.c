@@ -6,6 +6,7 @@
 #include "sync/roles.h"
 
 #include <check.h>
+#include <time.h>
 
 static struct arena *arena;
 
@@ -281,7 +282,7 @@ static void
 assign(const struct remote_folder *listed, size_t n,
     const struct folder *local, size_t n_local)
 {
-	roles_assign(NULL, listed, n, local, n_local, roles);
+	roles_assign(arena, NULL, listed, n, local, n_local, roles);
 }
 
 START_TEST(flags_win_over_names) /* L067 */
@@ -377,9 +378,59 @@ START_TEST(names_of_the_configuration_count_first)
 	struct remote_folder listed[] = { theirs("Sent", ROLE_NONE),
 		theirs("Postausgang", ROLE_NONE) };
 
-	roles_assign(&conf, listed, 2, NULL, 0, roles);
+	roles_assign(arena, &conf, listed, 2, NULL, 0, roles);
 	ck_assert_int_eq(roles[0], ROLE_NONE);
 	ck_assert_int_eq(roles[1], ROLE_SENT);
+}
+END_TEST
+
+/* F-A9.  Quadratic work takes minutes here, even on a fast machine. */
+#define MANY 100000
+
+static const char *
+many_name(char prefix, int i)
+{
+	return arena_printf(arena, "%c%06d", prefix, i);
+}
+
+/* In the second round all folders have one UIDVALIDITY, and all are gone. */
+START_TEST(a_hundred_thousand_folders_take_no_minute)
+{
+	struct folder *local = ARENA_ARRAY(arena, struct folder, MANY);
+	struct remote_folder *listed = ARENA_ARRAY(arena,
+	    struct remote_folder, MANY);
+	struct remote_status *st = ARENA_ARRAY(arena, struct remote_status,
+	    MANY + 1);
+	clock_t begun;
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		local[i] = ours(i + 1, many_name('a', i), (uint32_t)i + 1, 9);
+		local[i].role = ROLE_SENT;
+		/* the second half has another name now */
+		listed[i] = theirs(many_name(i < MANY / 2 ? 'a' : 'b', i),
+		    ROLE_SENT);
+		st[i] = status((uint32_t)i + 1, 9);
+	}
+	listed[0].wire = listed[0].path = "INBOX";
+	st[0] = status(MANY + 1, 9);
+	begun = clock();
+	diff(local, MANY, listed, st, MANY);
+	ck_assert_int_lt((clock() - begun) / CLOCKS_PER_SEC, 20);
+	ck_assert_ptr_nonnull(find_op(FOLDER_RENAME, MANY));
+	ck_assert_ptr_nonnull(find_op(FOLDER_RENAME, MANY / 2 + 1));
+	ck_assert_ptr_null(find_op(FOLDER_RENAME, MANY / 2));
+	ck_assert_ptr_nonnull(find_op(FOLDER_MISSING, 1));
+	for (i = 0; i < MANY; i++) {
+		local[i].cursor.uidvalidity = 7;
+		st[i] = status(7, 9);
+		if (i > 0)
+			listed[i] = theirs(many_name('c', i), ROLE_SENT);
+	}
+	begun = clock();
+	diff(local, MANY, listed, st, MANY);
+	ck_assert_int_lt((clock() - begun) / CLOCKS_PER_SEC, 20);
+	ck_assert_uint_eq(n_ops, 2 * MANY);
 }
 END_TEST
 
@@ -412,6 +463,7 @@ main(void)
 	tcase_add_test(tc, who_has_a_role_keeps_it);
 	tcase_add_test(tc, a_users_own_subfolder_is_not_special);
 	tcase_add_test(tc, names_of_the_configuration_count_first);
+	tcase_add_test(tc, a_hundred_thousand_folders_take_no_minute);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
