@@ -86,7 +86,8 @@ main(int argc, char **argv)
 		return 1;
 	mime_init();
 	parse_all(arena); /* what is done once */
-	for (rounds = (int)strtonum(argv[2], 1, 1000, NULL); rounds > 0; rounds--) {
+	rounds = (int)strtonum(argv[2], 1, 1000, NULL);
+	for (; rounds > 0; rounds--) {
 		used = parse_all(arena);
 		if (best == 0 || used < best)
 			best = used;

@@ -165,30 +165,34 @@ read_angle(struct parser *a)
 	}
 }
 
+/* Without the blanks, quotes and commas round it. */
 static const char *
-trim(char *s, size_t len)
+trim(char *s)
 {
-	while (len > 0 && (is_blank(s[len - 1]) || s[len - 1] == '\'' ||
-	    s[len - 1] == ','))
-		len--;
-	s[len] = '\0';
-	while (is_blank(*s) || *s == '\'')
+	size_t len = strlen(s);
+
+	for (;;) {
+		while (len > 0 && strchr(" \t',", s[len - 1]) != NULL)
+			len--;
+		s[len] = '\0';
+		while (*s != '\0' && strchr(" \t',", *s) != NULL) {
+			s++;
+			len--;
+		}
+		if (len < 2 || s[0] != '"' || s[len - 1] != '"')
+			return s;
 		s++;
-	return s;
+		len -= 2;
+	}
 }
 
-/* Names: decoded, without quotes around. */
+/* Names: decoded. */
 static const char *
 clean_name(struct parser *a, const struct buf *raw)
 {
 	const char *text = encoded_text(a->arena, buf_str(raw), raw->len);
-	size_t len = strlen(text);
 
-	if (len >= 2 && text[0] == '"' && text[len - 1] == '"') {
-		text++;
-		len -= 2;
-	}
-	return trim(arena_strndup(a->arena, text, len), len);
+	return trim(arena_strdup(a->arena, text));
 }
 
 /*

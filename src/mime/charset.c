@@ -24,25 +24,26 @@
 /* --- labels -------------------------------------------------------------- */
 
 static int
-compare_labels(const void *key, const void *label)
+charset_compare_labels(const void *key, const void *label)
 {
 	return strcmp(key, ((const struct label *)label)->key);
 }
 
 /* -1: the table does not have it. */
 static int
-find_key(const char *key)
+charset_find_key(const char *key)
 {
 	const struct label *found = bsearch(key, labels,
 	    sizeof(labels) / sizeof(labels[0]), sizeof(labels[0]),
-	    compare_labels);
+	    charset_compare_labels);
 
 	return found == NULL ? -1 : (int)found->means;
 }
 
 /* Letters and digits up to a byte of `stop`. */
 static void
-make_key(char key[KEY_MAX], const char *label, size_t len, const char *stop)
+charset_make_key(char key[KEY_MAX], const char *label, size_t len,
+    const char *stop)
 {
 	size_t i, n = 0;
 
@@ -66,12 +67,12 @@ charset_find(const char *label, size_t len)
 
 	if (label == NULL)
 		return CHARSET_GUESSED;
-	make_key(key, label, len, "");
-	if ((found = find_key(key)) >= 0)
+	charset_make_key(key, label, len, "");
+	if ((found = charset_find_key(key)) >= 0)
 		return (enum charset)found;
 	/* "iso-8859-1 (Latin)", "utf-8;format=flowed", "charset=x-win-1251" */
-	make_key(key, label, len, " \t(;,/");
-	for (i = 0; (found = find_key(key)) < 0 &&
+	charset_make_key(key, label, len, " \t(;,/");
+	for (i = 0; (found = charset_find_key(key)) < 0 &&
 	    i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
 		n = strlen(prefixes[i]);
 		if (strncmp(key, prefixes[i], n) == 0)
@@ -89,7 +90,7 @@ charset_is_known(const char *label, size_t len)
 /* --- conversion ---------------------------------------------------------- */
 
 static size_t
-ascii_run(const unsigned char *p, size_t len)
+charset_ascii_run(const unsigned char *p, size_t len)
 {
 	uint64_t eight;
 	size_t n = 0;
@@ -114,7 +115,7 @@ is_mostly_utf8(const char *bytes, size_t len, bool *is_valid)
 
 	while (i < len) {
 		if (p[i] < 0x80) {
-			i += ascii_run(p + i, len - i);
+			i += charset_ascii_run(p + i, len - i);
 			continue;
 		}
 		n = text_utf8_char(p + i, len - i);
@@ -127,8 +128,8 @@ is_mostly_utf8(const char *bytes, size_t len, bool *is_valid)
 }
 
 static const char *
-from_utf8(struct arena *arena, const char *bytes, size_t len, bool is_valid,
-    size_t *len_r)
+charset_from_utf8(struct arena *arena, const char *bytes, size_t len,
+    bool is_valid, size_t *len_r)
 {
 	if (is_valid && memchr(bytes, '\0', len) == NULL) {
 		*len_r = len;
@@ -139,7 +140,7 @@ from_utf8(struct arena *arena, const char *bytes, size_t len, bool is_valid,
 
 /* All but UTF-8.  Counts what means nothing there. */
 static void
-convert_into(struct buf *out, enum charset charset, const char *bytes,
+charset_convert_into(struct buf *out, enum charset charset, const char *bytes,
     size_t len, size_t *n_bad)
 {
 	bool has_ascii = charset >= CHARSET_GB18030;
@@ -152,7 +153,7 @@ convert_into(struct buf *out, enum charset charset, const char *bytes,
 	while (codec_has_more(&c)) {
 		/* A NUL is left to the codec, which drops it. */
 		if (has_ascii && c.second == 0 && (int8_t)*c.p > 0) {
-			n = ascii_run(c.p, (size_t)(c.end - c.p));
+			n = charset_ascii_run(c.p, (size_t)(c.end - c.p));
 			n = strnlen((const char *)c.p, n);
 			memcpy(to, c.p, n);
 			to += n;
@@ -166,17 +167,17 @@ convert_into(struct buf *out, enum charset charset, const char *bytes,
 }
 
 static const char *
-convert(struct arena *arena, enum charset charset, const char *bytes,
+charset_by_codec(struct arena *arena, enum charset charset, const char *bytes,
     size_t len, size_t *len_r)
 {
 	struct buf out = BUF_INIT;
 	const char *text;
 	size_t n_bad;
 
-	convert_into(&out, charset, bytes, len, &n_bad);
+	charset_convert_into(&out, charset, bytes, len, &n_bad);
 	if (n_bad > 0 && charset >= CHARSET_GB18030 &&
 	    text_is_utf8(bytes, len)) {
-		text = from_utf8(arena, bytes, len, true, len_r);
+		text = charset_from_utf8(arena, bytes, len, true, len_r);
 	} else {
 		text = arena_strndup(arena, buf_str(&out), out.len);
 		*len_r = out.len;
@@ -196,7 +197,7 @@ is_upper_byte(unsigned char c)
 }
 
 static enum charset
-utf16_order(const char *bytes, size_t len)
+charset_utf16_order(const char *bytes, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)bytes;
 	size_t i, big = 0, little = 0;
@@ -210,7 +211,7 @@ utf16_order(const char *bytes, size_t len)
 
 /* Every second byte is NUL, or nearly. */
 static bool
-is_wide(const char *bytes, size_t len)
+is_utf16(const char *bytes, size_t len)
 {
 	size_t i, n = 0;
 
@@ -225,13 +226,13 @@ is_wide(const char *bytes, size_t len)
 
 /* What bytes without a label that can be believed are; never _GUESSED. */
 static enum charset
-guess(const char *bytes, size_t len, bool *is_valid)
+charset_guess(const char *bytes, size_t len, bool *is_valid)
 {
 	bool is_mostly = is_mostly_utf8(bytes, len, is_valid);
 	enum charset charset = CHARSET_UTF8;
 
-	if (is_wide(bytes, len))
-		return utf16_order(bytes, len);
+	if (is_utf16(bytes, len))
+		return charset_utf16_order(bytes, len);
 	if (*is_valid)
 		charset = detect_escapes(bytes, len);
 	else if (!is_mostly || len <= 64)
@@ -241,7 +242,7 @@ guess(const char *bytes, size_t len, bool *is_valid)
 
 /* The mark says more than the label; it is no part of the text. */
 static enum charset
-read_mark(enum charset charset, const char **bytes, size_t *len)
+charset_read_mark(enum charset charset, const char **bytes, size_t *len)
 {
 	static const struct {
 		const char *mark;
@@ -275,17 +276,17 @@ charset_convert(struct arena *arena, enum charset charset, const char *bytes,
 {
 	bool is_valid = false;
 
-	charset = read_mark(charset, &bytes, &len);
+	charset = charset_read_mark(charset, &bytes, &len);
 	if (charset == CHARSET_UTF16)
-		charset = utf16_order(bytes, len);
+		charset = charset_utf16_order(bytes, len);
 	if (charset == CHARSET_GUESSED)
-		charset = guess(bytes, len, &is_valid);
+		charset = charset_guess(bytes, len, &is_valid);
 	else if (charset == CHARSET_UTF8 &&
 	    !is_mostly_utf8(bytes, len, &is_valid))
-		charset = guess(bytes, len, &is_valid);
+		charset = charset_guess(bytes, len, &is_valid);
 	if (charset == CHARSET_UTF8)
-		return from_utf8(arena, bytes, len, is_valid, len_r);
-	return convert(arena, charset, bytes, len, len_r);
+		return charset_from_utf8(arena, bytes, len, is_valid, len_r);
+	return charset_by_codec(arena, charset, bytes, len, len_r);
 }
 
 const char *
@@ -308,7 +309,7 @@ charset_of_raw(const char *bytes, size_t len, enum charset hint)
 	if (text_is_utf8(bytes, len))
 		return CHARSET_UTF8;
 	if (hint >= CHARSET_GB18030)
-		convert_into(&out, hint, bytes, len, &n_bad);
+		charset_convert_into(&out, hint, bytes, len, &n_bad);
 	buf_release(&out);
 	return n_bad == 0 ? hint : detect_charset(bytes, len);
 }

@@ -38,7 +38,7 @@ struct date {
 
 /* The word at p in small letters, cut when it is too long; moves behind it. */
 static void
-take_word(struct date *d, char word[WORD_MAX])
+date_take_word(struct date *d, char word[WORD_MAX])
 {
 	size_t n = 0;
 	unsigned len;
@@ -54,22 +54,22 @@ take_word(struct date *d, char word[WORD_MAX])
 }
 
 static int
-compare_month(const void *word, const void *month)
+date_compare_month(const void *word, const void *month)
 {
 	return strcmp(word, ((const struct month *)month)->name);
 }
 
 static int
-compare_zone(const void *word, const void *zone)
+date_compare_zone(const void *word, const void *zone)
 {
 	return strcasecmp(word, ((const struct zone *)zone)->name);
 }
 
 static const struct zone *
-find_zone(const char *word)
+date_find_zone(const char *word)
 {
 	return bsearch(word, zones, LENGTH(zones), sizeof(zones[0]),
-	    compare_zone);
+	    date_compare_zone);
 }
 
 /* What may stand behind a time and says nothing of its zone. */
@@ -89,7 +89,7 @@ is_filler(const char *word)
 
 /* "am", "p.m.", and their like elsewhere. */
 static bool
-read_half(struct date *d, const char *word)
+date_read_half(struct date *d, const char *word)
 {
 	static const struct {
 		const char *text;
@@ -121,9 +121,9 @@ read_half(struct date *d, const char *word)
 
 /* Behind the time. */
 static bool
-read_zone_name(struct date *d, const char *word)
+date_read_zone_name(struct date *d, const char *word)
 {
-	const struct zone *zone = find_zone(word);
+	const struct zone *zone = date_find_zone(word);
 
 	if (zone == NULL)
 		return false;
@@ -137,20 +137,21 @@ read_zone_name(struct date *d, const char *word)
 }
 
 static void
-read_word(struct date *d)
+date_read_word(struct date *d)
 {
 	const struct month *month;
 	char word[WORD_MAX];
 
-	take_word(d, word);
+	date_take_word(d, word);
 	if (strcmp(word, "t") == 0 && d->day != 0 && d->hour < 0)
 		return; /* ISO 8601 */
-	if (read_half(d, word) || (d->hour >= 0 && read_zone_name(d, word)))
+	if (date_read_half(d, word) ||
+	    (d->hour >= 0 && date_read_zone_name(d, word)))
 		return;
 	d->is_month_next = strcmp(word, "tháng") == 0 ||
 	    strcmp(word, "thang") == 0 || strcmp(word, "thg") == 0;
 	month = bsearch(word, months, LENGTH(months), sizeof(months[0]),
-	    compare_month);
+	    date_compare_month);
 	/* The first of two was a weekday: "mar. 3 fevr." */
 	if (month != NULL && (d->month == 0 || d->is_month_first))
 		d->month = month->number;
@@ -162,15 +163,15 @@ read_word(struct date *d)
 
 /* A comment; that of a zone's name alone counts where no zone stands. */
 static void
-read_comment(struct date *d)
+date_read_comment(struct date *d)
 {
 	const unsigned char *start = d->p + 1;
 	const struct zone *zone;
 	char word[WORD_MAX];
 	int depth = 0;
 
-	take_word(&(struct date){ .p = start, .end = d->end }, word);
-	zone = find_zone(word);
+	date_take_word(&(struct date){ .p = start, .end = d->end }, word);
+	zone = date_find_zone(word);
 	if (zone != NULL && d->hour >= 0 && !d->has_zone &&
 	    (size_t)(d->end - start) > strlen(word) &&
 	    start[strlen(word)] == ')') {
@@ -193,7 +194,7 @@ read_comment(struct date *d)
 
 /* -1: more digits than any number here has. */
 static int64_t
-number(struct date *d, int *digits)
+date_number(struct date *d, int *digits)
 {
 	int64_t n = 0;
 
@@ -205,7 +206,7 @@ number(struct date *d, int *digits)
 
 /* At the ':' (or '.', or 'h') behind the hour.  false: no time. */
 static bool
-read_time(struct date *d, int64_t hour)
+date_read_time(struct date *d, int64_t hour)
 {
 	unsigned char separator = *d->p;
 	int digits;
@@ -214,36 +215,36 @@ read_time(struct date *d, int64_t hour)
 		return false;
 	d->hour = (int)hour;
 	d->p++;
-	d->minute = (int)number(d, &digits);
+	d->minute = (int)date_number(d, &digits);
 	if (digits == 0 || digits > 2 || d->minute > 59)
 		return false;
 	if (d->p + 1 < d->end && *d->p == separator && isdigit(d->p[1])) {
 		d->p++;
-		d->second = (int)number(d, &digits);
+		d->second = (int)date_number(d, &digits);
 		if (digits > 2 || d->second > 60)
 			return false;
 	}
 	if (d->p + 1 < d->end && (*d->p == '.' || *d->p == ',') &&
 	    isdigit(d->p[1])) {
 		d->p++;
-		number(d, &digits);
+		date_number(d, &digits);
 	}
 	return true;
 }
 
 /* At a sign behind the time.  false: no zone of this world. */
 static bool
-read_zone(struct date *d)
+date_read_zone(struct date *d)
 {
 	int sign = *d->p++ == '-' ? -1 : 1, digits, ignored;
-	int64_t n = number(d, &digits), hours, minutes = 0;
+	int64_t n = date_number(d, &digits), hours, minutes = 0;
 
 	hours = digits <= 2 ? n : n / 100;
 	if (digits > 2)
 		minutes = n % 100;
 	else if (d->p + 1 < d->end && *d->p == ':' && isdigit(d->p[1])) {
 		d->p++;
-		minutes = number(d, &ignored);
+		minutes = date_number(d, &ignored);
 	}
 	if (n < 0 || hours > 15 || minutes < 0 || minutes > 59)
 		return false;
@@ -253,7 +254,7 @@ read_zone(struct date *d)
 }
 
 static void
-set_year(struct date *d, int64_t n, int digits)
+date_set_year(struct date *d, int64_t n, int digits)
 {
 	d->has_year = true;
 	d->year = n;
@@ -265,7 +266,7 @@ set_year(struct date *d, int64_t n, int digits)
 
 /* Digits, a separator and digits again, as the date has no day yet. */
 static bool
-begins_numeric_date(const struct date *d)
+date_begins_numeric_date(const struct date *d)
 {
 	return d->month == 0 && d->day == 0 && d->p + 1 < d->end &&
 	    strchr("-./", *d->p) != NULL && isdigit(d->p[1]);
@@ -273,16 +274,16 @@ begins_numeric_date(const struct date *d)
 
 /* 2026-03-03, 2026/3/3: behind the year. */
 static bool
-read_iso(struct date *d)
+date_read_iso(struct date *d)
 {
 	unsigned char separator = *d->p++;
 	int digits;
 
-	d->month = (int)number(d, &digits);
+	d->month = (int)date_number(d, &digits);
 	if (digits > 2 || d->p == d->end || *d->p != separator)
 		return false;
 	d->p++;
-	d->day = (int)number(d, &digits);
+	d->day = (int)date_number(d, &digits);
 	return digits >= 1 && digits <= 2 && d->month >= 1 && d->month <= 12;
 }
 
@@ -291,20 +292,20 @@ read_iso(struct date *d)
  * day is first; otherwise only a number above 12 says which of both it is.
  */
 static bool
-read_day_first(struct date *d, int64_t first)
+date_read_day_first(struct date *d, int64_t first)
 {
 	unsigned char separator = *d->p++;
 	int64_t second, year;
 	int digits;
 
-	second = number(d, &digits);
+	second = date_number(d, &digits);
 	if (digits > 2 || d->p == d->end || *d->p != separator)
 		return false;
 	d->p++;
-	year = number(d, &digits);
+	year = date_number(d, &digits);
 	if (digits != 2 && digits != 4)
 		return false;
-	set_year(d, year, digits);
+	date_set_year(d, year, digits);
 	if (separator != '.' && first <= 12 && second <= 12 && first != second)
 		return false;
 	d->day = (int)(separator != '.' && second > 12 ? second : first);
@@ -314,9 +315,9 @@ read_day_first(struct date *d, int64_t first)
 
 /* 20261130: all of it. */
 static bool
-read_compact(struct date *d, int64_t n)
+date_read_compact(struct date *d, int64_t n)
 {
-	set_year(d, n / 10000, 4);
+	date_set_year(d, n / 10000, 4);
 	d->month = (int)(n / 100 % 100);
 	d->day = (int)(n % 100);
 	return d->month >= 1 && d->month <= 12;
@@ -324,7 +325,7 @@ read_compact(struct date *d, int64_t n)
 
 /* 2026年11月30日: what a number is, is said behind it. */
 static bool
-read_marked(struct date *d, int64_t n, int digits)
+date_read_marked(struct date *d, int64_t n, int digits)
 {
 	static const char *const marks[] = { "年", "월", "月", "년", "日", "일" };
 	size_t i, left = (size_t)(d->end - d->p);
@@ -336,7 +337,7 @@ read_marked(struct date *d, int64_t n, int digits)
 		return false;
 	d->p += 3;
 	if (i == 0 || i == 3)
-		set_year(d, n, digits);
+		date_set_year(d, n, digits);
 	else if (i <= 2)
 		d->month = n <= 12 ? (int)n : 0;
 	else
@@ -354,25 +355,25 @@ is_time(const struct date *d, int digits)
 }
 
 static bool
-read_number(struct date *d)
+date_read_number(struct date *d)
 {
 	int digits;
-	int64_t n = number(d, &digits);
+	int64_t n = date_number(d, &digits);
 
 	if (n < 0)
 		return false;
-	if (read_marked(d, n, digits))
+	if (date_read_marked(d, n, digits))
 		return true;
 	if (is_time(d, digits))
-		return read_time(d, n);
-	if (begins_numeric_date(d) && digits == 4) {
-		set_year(d, n, digits);
-		return read_iso(d);
+		return date_read_time(d, n);
+	if (date_begins_numeric_date(d) && digits == 4) {
+		date_set_year(d, n, digits);
+		return date_read_iso(d);
 	}
-	if (begins_numeric_date(d) && digits <= 2)
-		return read_day_first(d, n);
+	if (date_begins_numeric_date(d) && digits <= 2)
+		return date_read_day_first(d, n);
 	if (digits == 8 && d->month == 0 && !d->has_year)
-		return read_compact(d, n);
+		return date_read_compact(d, n);
 	if (digits == 6 && d->day != 0 && d->hour < 0 && d->has_year) {
 		d->hour = (int)(n / 10000);
 		d->minute = (int)(n / 100 % 100);
@@ -388,7 +389,7 @@ read_number(struct date *d)
 		return n >= 1;
 	}
 	if (!d->has_year && digits >= 2 && digits <= 4) {
-		set_year(d, n, digits);
+		date_set_year(d, n, digits);
 		return true;
 	}
 	return d->has_year; /* more numbers mean nothing */
@@ -404,7 +405,7 @@ is_leap(int64_t y)
 
 /* Days since 1970-01-01 in the Gregorian calendar. */
 static int64_t
-days(int64_t y, int m, int day)
+date_days(int64_t y, int m, int day)
 {
 	int64_t era, yoe, doy;
 
@@ -429,26 +430,26 @@ is_possible(const struct date *d)
 }
 
 static bool
-read_part(struct date *d)
+date_read_part(struct date *d)
 {
 	static const char minus[] = "\xE2\x88\x92"; /* U+2212 */
 	bool is_minus = d->end - d->p > 3 && memcmp(d->p, minus, 3) == 0;
 	unsigned char next = d->p + 1 < d->end ? d->p[1] : 0;
 
 	if (*d->p == '(')
-		read_comment(d);
+		date_read_comment(d);
 	else if (isdigit(*d->p))
-		return read_number(d);
+		return date_read_number(d);
 	else if (is_minus && d->hour >= 0 && !d->has_zone) {
 		d->p += 2;
-		if (!isdigit(d->p[1]) || !read_zone(d))
+		if (!isdigit(d->p[1]) || !date_read_zone(d))
 			return false;
 		d->zone_minutes = -d->zone_minutes;
 	} else if (isalpha(*d->p) || *d->p >= 0x80)
-		read_word(d);
+		date_read_word(d);
 	else if ((*d->p == '+' || *d->p == '-') && d->hour >= 0 &&
 	    !d->has_zone && isdigit(next))
-		return read_zone(d);
+		return date_read_zone(d);
 	else
 		d->p++;
 	return true;
@@ -461,7 +462,7 @@ date_parse(const char *value, size_t len, int64_t *secs_r)
 	bool ok = true;
 
 	for (d.end = d.p + len; ok && d.p < d.end;)
-		ok = read_part(&d);
+		ok = date_read_part(&d);
 	if (!ok || !is_possible(&d) || (d.is_zone_unknown && !d.has_zone))
 		return false;
 	if (d.hour < 0)
@@ -470,7 +471,7 @@ date_parse(const char *value, size_t len, int64_t *secs_r)
 		d.hour += 12;
 	else if (d.is_am && d.hour == 12)
 		d.hour = 0;
-	*secs_r = days(d.year, d.month, d.day) * 86400 + d.hour * 3600 +
+	*secs_r = date_days(d.year, d.month, d.day) * 86400 + d.hour * 3600 +
 	    d.minute * 60 + d.second - (int64_t)d.zone_minutes * 60;
 	return true;
 }

@@ -23,7 +23,7 @@ struct name {
 };
 
 static int
-compare_names(const void *key, const void *item)
+entity_compare_names(const void *key, const void *item)
 {
 	const struct name *name = key;
 	const struct entity *e = item;
@@ -33,12 +33,12 @@ compare_names(const void *key, const void *item)
 }
 
 static const struct entity *
-find_name(const char *p, size_t len)
+entity_find_name(const char *p, size_t len)
 {
 	struct name name = { p, len };
 
 	return bsearch(&name, entities, sizeof(entities) / sizeof(entities[0]),
-	    sizeof(entities[0]), compare_names);
+	    sizeof(entities[0]), entity_compare_names);
 }
 
 /* None without a semicolon is longer than "yacute", or shorter than "lt". */
@@ -46,20 +46,20 @@ find_name(const char *p, size_t len)
 #define BARE_MAX 6
 
 static const struct entity *
-find_longest_bare(const char *p, size_t *len)
+entity_find_longest_bare(const char *p, size_t *len)
 {
 	const struct entity *e;
 
 	if (*len > BARE_MAX)
 		*len = BARE_MAX;
 	for (; *len >= BARE_MIN; (*len)--)
-		if ((e = find_name(p, *len)) != NULL && e->is_bare)
+		if ((e = entity_find_name(p, *len)) != NULL && e->is_bare)
 			return e;
 	return NULL;
 }
 
 static const char *
-read_name(const char *p, const char *end, uint32_t codes[2])
+entity_read_name(const char *p, const char *end, uint32_t codes[2])
 {
 	const struct entity *e = NULL;
 	size_t len = 0;
@@ -68,10 +68,10 @@ read_name(const char *p, const char *end, uint32_t codes[2])
 	    isalnum((unsigned char)p[len]))
 		len++;
 	if (p + len < end && p[len] == ';')
-		e = find_name(p, len);
+		e = entity_find_name(p, len);
 	if (e != NULL)
 		len++;
-	else if ((e = find_longest_bare(p, &len)) == NULL)
+	else if ((e = entity_find_longest_bare(p, &len)) == NULL)
 		return NULL;
 	codes[0] = e->first;
 	codes[1] = e->second;
@@ -80,7 +80,7 @@ read_name(const char *p, const char *end, uint32_t codes[2])
 
 /* A number means windows-1252 where Unicode has control characters. */
 static uint32_t
-code_of_number(uint32_t n)
+entity_code_of_number(uint32_t n)
 {
 	if (n >= 0x80 && n < 0xA0)
 		return codec_byte(CHARSET_WINDOWS1252, n);
@@ -90,7 +90,7 @@ code_of_number(uint32_t n)
 }
 
 static const char *
-read_number(const char *p, const char *end, uint32_t codes[2])
+entity_read_number(const char *p, const char *end, uint32_t codes[2])
 {
 	unsigned base = p < end && (*p | 0x20) == 'x' ? 16 : 10;
 	const char *start = p += base == 16;
@@ -107,7 +107,7 @@ read_number(const char *p, const char *end, uint32_t codes[2])
 	}
 	if (p == start)
 		return NULL;
-	codes[0] = code_of_number(n);
+	codes[0] = entity_code_of_number(n);
 	codes[1] = 0;
 	return p < end && *p == ';' ? p + 1 : p;
 }
@@ -116,6 +116,6 @@ const char *
 entity_read(const char *p, const char *end, uint32_t codes[2])
 {
 	p++;
-	return p < end && *p == '#' ? read_number(p + 1, end, codes)
-	    : read_name(p, end, codes);
+	return p < end && *p == '#' ? entity_read_number(p + 1, end, codes)
+	    : entity_read_name(p, end, codes);
 }

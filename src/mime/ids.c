@@ -41,7 +41,7 @@ is_tokens(const struct field *f)
 }
 
 static struct id
-trimmed(const char *p, const char *end)
+ids_trimmed(const char *p, const char *end)
 {
 	while (p < end && (*p == ' ' || *p == '\t'))
 		p++;
@@ -52,7 +52,7 @@ trimmed(const char *p, const char *end)
 
 /* Behind the next <...>; NULL: there is none. */
 static const char *
-next_angle(const char *p, const char *end, struct id *id)
+ids_next_angle(const char *p, const char *end, struct id *id)
 {
 	const char *close, *open;
 
@@ -64,7 +64,7 @@ next_angle(const char *p, const char *end, struct id *id)
 		while ((p = memchr(open + 1, '<', (size_t)(close - open - 1)))
 		    != NULL)
 			open = p;
-		*id = trimmed(open + 1, close);
+		*id = ids_trimmed(open + 1, close);
 		p = close + 1;
 		if (id->len > 0)
 			return p;
@@ -73,7 +73,7 @@ next_angle(const char *p, const char *end, struct id *id)
 }
 
 static const char *
-next_token(const char *p, const char *end, struct id *id)
+ids_next_token(const char *p, const char *end, struct id *id)
 {
 	p += strspn(p, " \t,;");
 	*id = (struct id){ p, strcspn(p, " \t,;") };
@@ -112,8 +112,8 @@ ids_field(struct arena *arena, const struct field *field)
 	return (struct field){ text, strlen(text) };
 }
 
-static const char *
-clean(struct arena *arena, const struct id *id)
+static char *
+ids_clean(struct arena *arena, const struct id *id)
 {
 	const unsigned char *c;
 	char *text = text_clean(arena, id->p, id->len, NULL), *out = text;
@@ -127,9 +127,9 @@ clean(struct arena *arena, const struct id *id)
 
 /* Without the blank that a fold left. */
 static const char *
-clean_id(struct arena *arena, const struct id *id)
+ids_clean_id(struct arena *arena, const struct id *id)
 {
-	char *text = (char *)(uintptr_t)clean(arena, id), *p = text, *out = p;
+	char *text = ids_clean(arena, id), *p = text, *out = text;
 
 	for (; *p != '\0'; p++)
 		if (*p != ' ' && *p != '\t')
@@ -146,10 +146,10 @@ ids_own(struct arena *arena, const struct field *field)
 
 	if (f.value == NULL || f.len == 0)
 		return NULL;
-	if ((is_tokens(&f) ? next_token : next_angle)(f.value,
+	if ((is_tokens(&f) ? ids_next_token : ids_next_angle)(f.value,
 	    f.value + f.len, &id) == NULL)
 		return NULL;
-	return is_id(&id) ? clean_id(arena, &id) : clean(arena, &id);
+	return is_id(&id) ? ids_clean_id(arena, &id) : ids_clean(arena, &id);
 }
 
 const char **
@@ -166,14 +166,14 @@ ids_all(struct arena *arena, const struct field *field, const char *own,
 	if (f.value == NULL || f.len == 0)
 		return NULL;
 	end = f.value + f.len;
-	next = is_tokens(&f) ? next_token : next_angle;
+	next = is_tokens(&f) ? ids_next_token : ids_next_angle;
 	for (p = f.value; (p = next(p, end, &id)) != NULL;)
 		n += is_id(&id);
 	ids = ARENA_ARRAY(arena, const char *, (n < IDS_MAX ? n : IDS_MAX) + 1);
 	for (p = f.value; (p = next(p, end, &id)) != NULL;) {
 		if (!is_id(&id) || (i++ > 0 && n - i + 1 >= IDS_MAX))
 			continue;
-		ids[k] = clean_id(arena, &id);
+		ids[k] = ids_clean_id(arena, &id);
 		if (own == NULL || strcmp(ids[k], own) != 0)
 			k++;
 	}

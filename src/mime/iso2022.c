@@ -19,7 +19,7 @@
 
 static const struct escape {
 	const char *text; /* behind ESC */
-	char place;	  /* 0: for all that follows, 1: behind SO, 2: ESC N */
+	unsigned char place; /* G0 to G2; 3: nowhere */
 	enum codec_set set;
 } escapes[] = {
 	{ "(B", 0, SET_ASCII }, { "(J", 0, SET_JIS_ROMAN },
@@ -32,7 +32,7 @@ static const struct escape {
 	{ "$(H", 0, SET_CNS2 },
 	/* JIS X 0213, whose first plane is JIS X 0208 and more. */
 	{ "$(O", 0, SET_JIS0208 }, { "$(Q", 0, SET_JIS0208 },
-	{ "$(P", 0, SET_JIS0212 }, { "&@", -1, SET_ASCII },
+	{ "$(P", 0, SET_JIS0212 }, { "&@", 3, SET_ASCII },
 	{ "$)A", 1, SET_GB2312 }, { "$)C", 1, SET_KSC5601 },
 	{ "$)E", 1, SET_GB2312 }, { "$)G", 1, SET_CNS1 },
 	{ ")I", 1, SET_KATAKANA }, { "$*H", 2, SET_CNS2 },
@@ -40,7 +40,7 @@ static const struct escape {
 };
 
 static bool
-is_wide(enum codec_set set)
+is_two_bytes(enum codec_set set)
 {
 	return set >= SET_JIS0208;
 }
@@ -74,7 +74,7 @@ iso2022_character(struct codec *c, enum codec_set set)
 {
 	unsigned first = c->p[0] & 0x7F, second;
 
-	if (!is_wide(set)) {
+	if (!is_two_bytes(set)) {
 		c->p++;
 		return codec_cell(set, 0, first - 0x21);
 	}
@@ -122,7 +122,7 @@ codec_next_iso2022(struct codec *c)
 
 	if (byte <= 0x20 || byte == 0x7F)
 		return iso2022_control(c);
-	if (byte >= 0x80 && !is_wide(set)) {
+	if (byte >= 0x80 && !is_two_bytes(set)) {
 		set = c->g1;
 		if ((byte & 0x7F) <= 0x20 || byte == 0xFF) {
 			c->p++;

@@ -15,7 +15,7 @@
 
 /* Blanks of any width, and marks of direction, which nobody sees. */
 static const char *
-skip_blanks(const char *p)
+subject_skip_blanks(const char *p)
 {
 	static const char *const invisible[] = { "\u00a0", "\u3000", "\u200b",
 		"\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u2067",
@@ -40,7 +40,7 @@ skip_blanks(const char *p)
 
 /* Behind ':' or its wide forms; NULL: there is none. */
 static const char *
-skip_colon(const char *p)
+subject_skip_colon(const char *p)
 {
 	static const char *const colons[] = { ":", "：", "﹕", "︰" };
 	size_t i, len;
@@ -55,9 +55,9 @@ skip_colon(const char *p)
 
 /* A count as in Re[2]: Re(2): Re^2: Re*2: Re2: */
 static const char *
-skip_count(const char *p)
+subject_skip_count(const char *p)
 {
-	const char *q = skip_blanks(p);
+	const char *q = subject_skip_blanks(p);
 
 	if (*q == '[' || *q == '(' || *q == '^' || *q == '*')
 		q++;
@@ -71,7 +71,7 @@ skip_count(const char *p)
 }
 
 static const struct prefix *
-find_prefix(const char *word)
+subject_find_prefix(const char *word)
 {
 	size_t i;
 
@@ -83,7 +83,7 @@ find_prefix(const char *word)
 
 /* What stands before the colon, in small letters, is looked up. */
 static const char *
-skip_prefix(const char *p, bool *is_reply)
+subject_skip_prefix(const char *p, bool *is_reply)
 {
 	char word[sizeof(prefixes[0].text)];
 	const struct prefix *prefix;
@@ -93,7 +93,8 @@ skip_prefix(const char *p, bool *is_reply)
 
 	for (q = p;; q += len) {
 		behind = isalpha((unsigned char)*q) ? NULL
-		    : skip_colon(skip_blanks(skip_count(q)));
+		    : subject_skip_colon(subject_skip_blanks(
+		    subject_skip_count(q)));
 		if (behind != NULL && n > 0)
 			break;
 		len = text_utf8_char((const unsigned char *)q, strnlen(q, 4));
@@ -103,7 +104,7 @@ skip_prefix(const char *p, bool *is_reply)
 		    (const unsigned char *)q, len)));
 	}
 	word[n] = '\0';
-	if ((prefix = find_prefix(word)) == NULL)
+	if ((prefix = subject_find_prefix(word)) == NULL)
 		return NULL;
 	*is_reply |= prefix->is_reply;
 	return behind;
@@ -111,20 +112,20 @@ skip_prefix(const char *p, bool *is_reply)
 
 /* Behind "[tag]" when something follows it. */
 static const char *
-skip_blob(const char *p)
+subject_skip_blob(const char *p)
 {
 	const char *q;
 
 	if (*p != '[')
 		return NULL;
 	q = p + strcspn(p + 1, "[]") + 1;
-	if (*q != ']' || *skip_blanks(q + 1) == '\0')
+	if (*q != ']' || *subject_skip_blanks(q + 1) == '\0')
 		return NULL;
 	return q + 1;
 }
 
 static char *
-one_blank_each(struct arena *arena, const char *p)
+subject_one_blank_each(struct arena *arena, const char *p)
 {
 	char *out = arena_alloc(arena, strlen(p) + 1);
 	size_t n = 0;
@@ -145,7 +146,7 @@ one_blank_each(struct arena *arena, const char *p)
 
 /* "[Fwd: subject]" up to `end`: RFC 5256 2.1, as Netscape wrote it. */
 static char *
-skip_wrap(char *p, char **end)
+subject_skip_wrap(char *p, char **end)
 {
 	if (*end - p < 6 || strncasecmp(p, "[fwd:", 5) != 0 ||
 	    (*end)[-1] != ']')
@@ -155,7 +156,7 @@ skip_wrap(char *p, char **end)
 }
 
 static void
-cut_forward_mark(char *base)
+subject_cut_forward_mark(char *base)
 {
 	size_t n = strlen(base);
 
@@ -169,17 +170,17 @@ cut_forward_mark(char *base)
 const char *
 subject_base(struct arena *arena, const char *subject, bool *is_reply_r)
 {
-	char *base = one_blank_each(arena, subject);
+	char *base = subject_one_blank_each(arena, subject);
 	const char *next;
 	char *end;
 
 	*is_reply_r = false;
-	cut_forward_mark(base);
+	subject_cut_forward_mark(base);
 	end = base + strlen(base);
-	for (;; base += skip_blanks(next) - base) {
-		base = skip_wrap(base, &end);
-		if ((next = skip_prefix(base, is_reply_r)) == NULL &&
-		    (next = skip_blob(base)) == NULL)
+	for (;; base += subject_skip_blanks(next) - base) {
+		base = subject_skip_wrap(base, &end);
+		if ((next = subject_skip_prefix(base, is_reply_r)) == NULL &&
+		    (next = subject_skip_blob(base)) == NULL)
 			return base;
 	}
 }

@@ -382,7 +382,8 @@ START_TEST(names_in_raw_bytes_are_looked_at_in_bounded_time)
 	buf_adds(&b, "Content-Type: multipart/mixed; boundary=b\n\n");
 	for (i = 0; i < 9000; i++)
 		buf_adds(&b, "--b\nContent-Disposition: attachment; filename=\""
-		    "\xd1\xf7\xb8\xf2 \xe7\xe0 \xe4\xe5\xea\xe0\xe1\xf0\xfc\"\n\n");
+		    "\xd1\xf7\xb8\xf2 \xe7\xe0 "
+		    "\xe4\xe5\xea\xe0\xe1\xf0\xfc\"\n\n");
 	mime_parse(arena, b.data, b.len, &mime_default_limits, &c);
 	ck_assert_uint_eq(c.n_attachments, 9000);
 	ck_assert_str_eq(c.attachments[8999].filename, "Счёт за декабрь");
