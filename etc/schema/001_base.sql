@@ -146,10 +146,15 @@ CREATE TABLE blob (
 	refs            integer NOT NULL,
 	digest          bytea NOT NULL UNIQUE
 );
--- Bytes in segments whose row was deleted, for the garbage collection.
+-- To list one segment without a look at all the others.
+CREATE INDEX blob_segment ON blob (segment, id);
+-- Bytes in segments that no row names, for the garbage collection: counted once,
+-- when the file was so large (segment_count()), then kept up to date by what is
+-- deleted.
 CREATE TABLE segment (
 	id              integer PRIMARY KEY,
-	dead            bigint NOT NULL DEFAULT 0
+	dead            bigint NOT NULL DEFAULT 0,
+	counted_size    bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 -- Files of their own whose row was deleted.
 CREATE TABLE blob_file_dead (
@@ -252,8 +257,8 @@ CREATE TABLE threads (
 	starts          smallint NOT NULL DEFAULT 0,
 	-- address_key() of whom it is from, and of them and whom it was sent to,
 	-- the account itself included; the first 32
-	authors         integer[] NOT NULL,
-	people          integer[] NOT NULL,
+	authors         integer[] NOT NULL DEFAULT '{}',
+	people          integer[] NOT NULL DEFAULT '{}',
 	subject         text NOT NULL
 ) WITH (fillfactor = 80);
 CREATE INDEX threads_account ON threads (account_id, last_at);

@@ -221,6 +221,26 @@ BEGIN
 	    USING search_index_query(acc, query), query, acc;
 END $$;
 
+-- --- blobs ---------------------------------------------------------------------
+
+-- What of a segment's file, which has `size` bytes, is dead: all that is no
+-- record with a row (`head` bytes before each).  The lock first: what is deleted
+-- meanwhile waits and is added after.
+CREATE FUNCTION segment_count(segment_ integer, size_ bigint, head bigint)
+    RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+	result bigint;
+BEGIN
+	INSERT INTO segment (id) VALUES (segment_) ON CONFLICT DO NOTHING;
+	PERFORM FROM segment WHERE id = segment_ FOR UPDATE;
+	UPDATE segment SET counted_size = size_, dead = greatest(0, size_ -
+	    (SELECT coalesce(sum(stored + head), 0) FROM blob b
+	    WHERE b.segment = segment_))
+	WHERE id = segment_ RETURNING dead INTO result;
+	RETURN result;
+END $$;
+
 -- --- removal ----------------------------------------------------------------
 
 -- Removes messages for good, with what hangs on them.

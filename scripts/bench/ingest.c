@@ -255,6 +255,53 @@ mono_usecs(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* Replies that name no parent, all of one subject, each from somebody else. */
+static void
+run_strays(const char *db, uint32_t messages, uint32_t batch)
+{
+	struct arena *arena = arena_new("bench");
+	struct batch *b = batch_new();
+	struct err err = ERR_INIT;
+	struct commit_result result;
+	struct folder *folder;
+	struct fence fence;
+	struct store *s = make_account(db, arena, &fence, &folder);
+	int pid = (int)strtol(one_value(s, arena, "SELECT pg_backend_pid()"),
+	    NULL, 10);
+	int parent;
+	int64_t ticks = ticks_of(pid, false, &parent);
+	uint32_t i;
+
+	for (i = 0; i < messages; i++) {
+		char from[64], id[64];
+		struct address to = { TO, "", "news@example.org" };
+		struct place place = { .uid = i + 1 };
+		struct content c = { .subject = "Re: News",
+			.base_subject = "News", .is_reply = true,
+			.from_addr = from, .message_id = id,
+			.recipients = &to, .n_recipients = 1, .snippet = "" };
+
+		snprintf(from, sizeof(from), "s%u@example.net", i);
+		snprintf(id, sizeof(id), "%u@example.net", i);
+		batch_add(b, &place, NULL, &c);
+		if (batch_count(b) < batch && i + 1 < messages)
+			continue;
+		must(store_commit_start(s, &fence, folder, b,
+		    &(struct cursor){ .uidvalidity = 1, .uidnext = i + 2 },
+		    &err), &err);
+		must(store_commit_wait(s, arena, &result, &err), &err);
+		batch_reset(b);
+	}
+	ticks = ticks_of(pid, false, &parent) - ticks;
+	printf("strays of one subject batch=%u messages=%u backend_us=%.1f "
+	    "threads=%s\n", batch, messages, (double)ticks * 1e6 /
+	    (double)sysconf(_SC_CLK_TCK) / messages, one_value(s, arena,
+	    "SELECT count(*) FROM threads WHERE subject = 'News'"));
+	store_close(&s);
+	batch_free(&b);
+	arena_free(&arena);
+}
+
 #define HOT_ROUNDS 200
 
 static void
@@ -320,6 +367,7 @@ main(int argc, char **argv)
 	make_words();
 	run(db, messages, batch, false);
 	run(db, messages, batch, true);
+	run_strays(db, 2000, batch);
 	run_hot(db);
 	return 0;
 }

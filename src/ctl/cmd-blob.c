@@ -280,7 +280,7 @@ verify(struct verify *v, struct err *err)
 		return -1;
 	if (v->n_seen > 0)
 		qsort(v->seen, v->n_seen, sizeof(*v->seen), by_place);
-	if (store_blobs_each(v->ctl->store, NULL, 0, on_row, v, err) == -1)
+	if (store_blobs_each(v->ctl->store, on_row, v, err) == -1)
 		return -1;
 	for (size_t i = 0; i < v->n_seen; i++)
 		v->unreferenced += !v->seen[i].is_referenced;

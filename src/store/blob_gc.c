@@ -144,7 +144,7 @@ static int
 list_live(struct gc *gc, int32_t segment, struct refs *live, struct err *err)
 {
 	live->n = 0;
-	return store_blobs_each(gc->store, &segment, 1, note_ref, live, err);
+	return store_segment_each(gc->store, segment, note_ref, live, err);
 }
 
 static int
@@ -178,14 +178,21 @@ empty_segment(struct gc *gc, int32_t segment, int fd, uint64_t size,
 	return result;
 }
 
-static bool
-is_worth_it(const struct gc *gc, const struct segment_use *use, uint64_t size)
+/* Counted once for each size the file had: what is deleted later is in the
+ * segment's row, and a sealed segment does not grow. */
+static int
+is_worth_it(const struct gc *gc, int32_t segment,
+    const struct segment_use *use, uint64_t size, bool *is_worth_r,
+    struct err *err)
 {
-	uint64_t live = use == NULL ? 0 :
-	    use->live_bytes + use->live_records * RECORD_HEAD;
+	uint64_t dead = use == NULL ? 0 : use->dead_bytes;
 
-	return size > live && (size - live) * 100 / size >=
-	    gc->min_dead_percent;
+	if ((use == NULL || use->counted_size != size) &&
+	    store_segment_count(gc->store, segment, size, RECORD_HEAD, &dead,
+		err) == -1)
+		return -1;
+	*is_worth_r = size > 0 && dead * 100 / size >= gc->min_dead_percent;
+	return 0;
 }
 
 static int
@@ -194,6 +201,7 @@ look_at_segment(struct gc *gc, int32_t segment, const struct segment_use *use,
 {
 	char name[BLOB_NAME_SIZE];
 	struct stat st;
+	bool is_worth;
 	int result = 0;
 	int fd = openat(gc->dir.fd, blob_segment_name(name, segment),
 	    O_RDONLY | O_CLOEXEC);
@@ -204,23 +212,24 @@ look_at_segment(struct gc *gc, int32_t segment, const struct segment_use *use,
 	gc->result->segments_seen++;
 	/* locked: nobody appends from here on */
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
-	    st.st_mtime <= gc->youngest_secs &&
-	    is_worth_it(gc, use, (uint64_t)st.st_size))
-		result = empty_segment(gc, segment, fd, (uint64_t)st.st_size,
-		    err);
+	    st.st_mtime <= gc->youngest_secs) {
+		result = is_worth_it(gc, segment, use, (uint64_t)st.st_size,
+		    &is_worth, err);
+		if (result == 0 && is_worth)
+			result = empty_segment(gc, segment, fd,
+			    (uint64_t)st.st_size, err);
+	}
 	close(fd);
 	return result;
 }
 
-static const struct segment_use *
-find_use(const struct segment_use *uses, size_t n, int32_t segment)
+static int
+by_id(const void *key, const void *use)
 {
-	size_t i;
+	int32_t a = *(const int32_t *)key;
+	int32_t b = ((const struct segment_use *)use)->id;
 
-	for (i = 0; i < n; i++)
-		if (uses[i].id == segment)
-			return &uses[i];
-	return NULL;
+	return (a > b) - (a < b);
 }
 
 static int
@@ -240,7 +249,8 @@ look_at_segments(struct gc *gc, struct arena *arena, struct err *err)
 			break;
 		}
 		result = look_at_segment(gc, numbers[i],
-		    find_use(uses, n_uses, numbers[i]), err);
+		    n_uses == 0 ? NULL : bsearch(&numbers[i], uses, n_uses,
+		    sizeof(*uses), by_id), err);
 	}
 	free(numbers);
 	return result;

@@ -55,11 +55,17 @@ store_message_blob(struct store *s, int64_t message_id,
 	return 0;
 }
 
-/* One slice after `*after`; *n_r rows seen, *stopped_r by on_blob. */
+struct slices {
+	const char *sql;
+	int32_t segment;
+	int64_t after; /* id of the last one seen */
+	int (*on_blob)(void *arg, const struct blob_ref *ref);
+	void *arg;
+};
+
+/* One slice; *n_r rows seen. */
 static int
-each_slice(struct store *s, struct column *segments, int64_t *after,
-    int (*on_blob)(void *arg, const struct blob_ref *ref), void *arg,
-    int *n_r, struct err *err)
+slices_next(struct store *s, struct slices *slices, int *n_r, struct err *err)
 {
 	struct arena *arena;
 	struct blob_ref ref;
@@ -68,44 +74,55 @@ each_slice(struct store *s, struct column *segments, int64_t *after,
 	int i, rc = 0;
 
 	params_init(&p);
-	param_int8(&p, *after);
-	param_column(&p, segments);
+	param_int8(&p, slices->after);
 	param_int8(&p, SLICE);
-	if (session_run(s, "SELECT b.id, " BLOB_COLUMNS " FROM blob b "
-	    "WHERE b.id > $1 AND (cardinality($2) = 0 "
-	    "OR b.segment = ANY ($2)) ORDER BY b.id LIMIT $3", &p, &res,
-	    err) == -1)
+	param_int4(&p, slices->segment);
+	if (session_run(s, slices->sql, &p, &res, err) == -1)
 		return -1;
 	arena = arena_new("blobs");
 	*n_r = PQntuples(res);
 	for (i = 0; rc == 0 && i < *n_r; i++) {
-		*after = result_int8(res, i, 0);
+		slices->after = result_int8(res, i, 0);
 		read_blob(res, i, 1, arena, &ref);
-		rc = on_blob(arg, &ref);
+		rc = slices->on_blob(slices->arg, &ref);
 	}
 	arena_free(&arena);
 	PQclear(res);
 	return rc;
 }
 
-int
-store_blobs_each(struct store *s, const int32_t *segments,
-    size_t n_segments, int (*on_blob)(void *arg, const struct blob_ref *ref),
-    void *arg, struct err *err)
+static int
+slices_all(struct store *s, struct slices *slices, struct err *err)
 {
-	struct column wanted;
-	int64_t after = 0;
 	int n, rc;
-	size_t i;
 
-	column_init(&wanted, PG_INT4);
-	for (i = 0; i < n_segments; i++)
-		column_int4(&wanted, segments[i]);
 	do {
-		rc = each_slice(s, &wanted, &after, on_blob, arg, &n, err);
+		rc = slices_next(s, slices, &n, err);
 	} while (rc == 0 && n == SLICE);
-	column_release(&wanted);
 	return rc;
+}
+
+int
+store_blobs_each(struct store *s,
+    int (*on_blob)(void *arg, const struct blob_ref *ref), void *arg,
+    struct err *err)
+{
+	return slices_all(s, &(struct slices){ .on_blob = on_blob, .arg = arg,
+	    .sql = "SELECT b.id, " BLOB_COLUMNS " FROM blob b "
+	    "WHERE b.id > $1 AND $3::integer IS NOT NULL "
+	    "ORDER BY b.id LIMIT $2" }, err);
+}
+
+int
+store_segment_each(struct store *s, int32_t segment,
+    int (*on_blob)(void *arg, const struct blob_ref *ref), void *arg,
+    struct err *err)
+{
+	return slices_all(s, &(struct slices){ .on_blob = on_blob, .arg = arg,
+	    .segment = segment,
+	    .sql = "SELECT b.id, " BLOB_COLUMNS " FROM blob b "
+	    "WHERE b.segment = $3 AND b.id > $1 "
+	    "ORDER BY b.segment, b.id LIMIT $2" }, err);
 }
 
 int
@@ -115,12 +132,8 @@ store_segments(struct store *s, struct arena *arena,
 	PGresult *res;
 	int i;
 
-	if (session_run(s, "SELECT coalesce(l.segment, d.id), "
-	    "coalesce(l.n, 0), coalesce(l.bytes, 0), coalesce(d.dead, 0) "
-	    "FROM (SELECT segment, count(*) AS n, sum(stored) AS bytes "
-	    "FROM blob WHERE segment <> 0 GROUP BY 1) l "
-	    "FULL JOIN segment d ON d.id = l.segment ORDER BY 1", NULL, &res,
-	    err) == -1)
+	if (session_run(s, "SELECT id, dead, counted_size FROM segment "
+	    "ORDER BY id", NULL, &res, err) == -1)
 		return -1;
 	*n_r = (size_t)PQntuples(res);
 	*segments_r = ARENA_ARRAY(arena, struct segment_use, *n_r);
@@ -128,10 +141,28 @@ store_segments(struct store *s, struct arena *arena,
 		struct segment_use *use = &(*segments_r)[i];
 
 		use->id = (int32_t)result_int8(res, i, 0);
-		use->live_records = (uint64_t)result_int8(res, i, 1);
-		use->live_bytes = (uint64_t)result_int8(res, i, 2);
-		use->dead_bytes = (uint64_t)result_int8(res, i, 3);
+		use->dead_bytes = (uint64_t)result_int8(res, i, 1);
+		use->counted_size = (uint64_t)result_int8(res, i, 2);
 	}
+	PQclear(res);
+	return 0;
+}
+
+int
+store_segment_count(struct store *s, int32_t segment, uint64_t file_size,
+    uint64_t head_size, uint64_t *dead_r, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	params_init(&p);
+	param_int4(&p, segment);
+	param_int8(&p, (int64_t)file_size);
+	param_int8(&p, (int64_t)head_size);
+	if (session_run(s, "SELECT segment_count($1, $2, $3)", &p, &res,
+	    err) == -1)
+		return -1;
+	*dead_r = (uint64_t)result_int8(res, 0, 0);
 	PQclear(res);
 	return 0;
 }

@@ -438,11 +438,15 @@ int store_known_uids(struct store *s, int64_t folder_id, const uint32_t *uids,
 int store_message_blob(struct store *s, int64_t message_id,
     struct blob_ref *ref_r, struct err *err);
 
-/* All blobs, or those of the given segments; `on_blob` returning -1 stops
- * (its err is the caller's business).  Read in slices, no long transaction. */
-int store_blobs_each(struct store *s, const int32_t *segments,
-    size_t n_segments, int (*on_blob)(void *arg, const struct blob_ref *ref),
-    void *arg, struct err *err);
+/* All blobs; `on_blob` returning -1 stops (its err is the caller's business).
+ * Read in slices, no long transaction. */
+int store_blobs_each(struct store *s,
+    int (*on_blob)(void *arg, const struct blob_ref *ref), void *arg,
+    struct err *err);
+/* The same of one segment, without a look at the others. */
+int store_segment_each(struct store *s, int32_t segment,
+    int (*on_blob)(void *arg, const struct blob_ref *ref), void *arg,
+    struct err *err);
 
 /* The blob that was stored last; *is_any_r false: none ever was. */
 int store_blob_newest(struct store *s, struct blob_ref *ref_r,
@@ -450,11 +454,16 @@ int store_blob_newest(struct store *s, struct blob_ref *ref_r,
 
 struct segment_use {
 	int32_t id;
-	uint64_t live_records, live_bytes; /* of blobs with a row */
-	uint64_t dead_bytes;		   /* of blobs whose row was deleted */
+	uint64_t dead_bytes;   /* that no row names */
+	uint64_t counted_size; /* of the file when that was counted; 0: never */
 };
+/* What is known of segments, by id; no look at blobs. */
 int store_segments(struct store *s, struct arena *arena,
     struct segment_use **segments_r, size_t *n_r, struct err *err);
+/* Counts the dead bytes of a segment whose file has so many bytes and does not
+ * grow meanwhile; each record has head_size bytes more than is stored. */
+int store_segment_count(struct store *s, int32_t segment, uint64_t file_size,
+    uint64_t head_size, uint64_t *dead_r, struct err *err);
 /* The copy `to` is durable: the row points there, unless it has changed or
  * gone since `from` was read (*moved_r). */
 int store_blob_move(struct store *s, const struct blob_ref *from,

@@ -32,31 +32,58 @@ static size_t n_dead_files;
 static void (*on_second_look)(void);
 static unsigned looks;
 
+/* What was counted of segments. */
+static struct segment_use uses[100];
+static size_t n_uses;
+static unsigned counts;
+
 int
 store_segments(struct store *s, struct arena *arena,
     struct segment_use **segments_r, size_t *n_r, struct err *e)
 {
-	struct segment_use *uses = ARENA_ARRAY(arena, struct segment_use,
-	    n_rows);
-	size_t i, j, n = 0;
+	(void)s;
+	(void)e;
+	*segments_r = ARENA_ARRAY(arena, struct segment_use, n_uses);
+	memcpy(*segments_r, uses, n_uses * sizeof(uses[0]));
+	*n_r = n_uses;
+	return 0;
+}
+
+static struct segment_use *
+use_of(int32_t segment)
+{
+	size_t i = 0, k;
+
+	while (i < n_uses && uses[i].id < segment)
+		i++;
+	if (i == n_uses || uses[i].id != segment) {
+		for (k = n_uses++; k > i; k--)
+			uses[k] = uses[k - 1];
+		uses[i] = (struct segment_use){ .id = segment };
+	}
+	return &uses[i];
+}
+
+int
+store_segment_count(struct store *s, int32_t segment, uint64_t file_size,
+    uint64_t head_size, uint64_t *dead_r, struct err *e)
+{
+	struct segment_use *use = use_of(segment);
+	size_t i;
 
 	(void)s;
 	(void)e;
-	for (i = 0; i < n_rows; i++) {
-		for (j = 0; j < n && uses[j].id != rows[i].segment; j++)
-			;
-		if (j == n)
-			uses[n++].id = rows[i].segment;
-		uses[j].live_records++;
-		uses[j].live_bytes += rows[i].stored;
-	}
-	*segments_r = uses;
-	*n_r = n;
+	counts++;
+	use->counted_size = use->dead_bytes = file_size;
+	for (i = 0; i < n_rows; i++)
+		if (rows[i].segment == segment)
+			use->dead_bytes -= rows[i].stored + head_size;
+	*dead_r = use->dead_bytes;
 	return 0;
 }
 
 int
-store_blobs_each(struct store *s, const int32_t *segments, size_t n_segments,
+store_segment_each(struct store *s, int32_t segment,
     int (*on_blob)(void *arg, const struct blob_ref *ref), void *arg,
     struct err *e)
 {
@@ -64,11 +91,10 @@ store_blobs_each(struct store *s, const int32_t *segments, size_t n_segments,
 
 	(void)s;
 	(void)e;
-	ck_assert_uint_eq(n_segments, 1);
 	if (++looks == 2 && on_second_look != NULL)
 		on_second_look();
 	for (i = 0; i < n_rows; i++)
-		if (rows[i].segment == segments[0] &&
+		if (rows[i].segment == segment &&
 		    on_blob(arg, &rows[i]) == -1)
 			return -1;
 	return 0;
@@ -156,7 +182,7 @@ set_up(void)
 	uuid_generate(&database_id);
 	ck_assert_int_eq(blob_store_make(dir, &database_id, &err), 0);
 	ck_assert_int_eq(blob_writer_new(&w, dir, &err), 0);
-	n_rows = n_dead_files = looks = 0;
+	n_rows = n_dead_files = looks = n_uses = counts = 0;
 	on_second_look = NULL;
 }
 
@@ -245,6 +271,29 @@ collect(unsigned percent, int64_t min_age_secs)
 }
 
 /* --- tests --------------------------------------------------------------------------- */
+
+/* F-E5: what a collection costs does not grow with the blobs there are. */
+START_TEST(a_segment_is_counted_once_and_again_when_it_has_grown)
+{
+	int32_t segment = fill(60, 1);
+
+	collect(50, 0);
+	collect(50, 0);
+	ck_assert_uint_eq(counts, 1);
+	ck_assert_uint_eq(looks, 0);
+	/* What is deleted is in the segment's row at once. */
+	use_of(segment)->dead_bytes = use_of(segment)->counted_size - 500;
+	n_rows = 1;
+	collect(50, 0);
+	ck_assert_uint_eq(counts, 1);
+	ck_assert(!has_segment(segment));
+	all_rows_read();
+	/* One that grew since. */
+	use_of(fill(60, 1))->counted_size = 77;
+	collect(50, 0);
+	ck_assert_uint_gt(counts, 1);
+}
+END_TEST
 
 START_TEST(a_mostly_dead_segment_is_emptied_and_removed)
 {
@@ -396,6 +445,7 @@ main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, set_up, tear_down);
+	tcase_add_test(tc, a_segment_is_counted_once_and_again_when_it_has_grown);
 	tcase_add_test(tc, a_mostly_dead_segment_is_emptied_and_removed);
 	tcase_add_test(tc, live_segments_stay);
 	tcase_add_test(tc, young_bytes_are_not_touched);

@@ -1229,9 +1229,9 @@ START_TEST(blobs_are_listed_and_moved)
 	struct folder *inbox = world_folder(&w, "INBOX");
 	struct mail m = { .uid = 1 };
 	int64_t id = world_deliver(&w, inbox, &m);
-	const int32_t none[] = { 999 };
 	struct blob_ref ref, to, wrong;
 	struct segment_use *use;
+	uint64_t dead;
 	int n = 0, before;
 	size_t n_use;
 	bool moved;
@@ -1249,13 +1249,26 @@ START_TEST(blobs_are_listed_and_moved)
 	ck_assert(moved);
 	must(store_message_blob(w.s, id, &ref, &w.err), &w);
 	ck_assert_int_eq(ref.segment, 1000);
-	must(store_blobs_each(w.s, NULL, 0, count_blob, &n, &w.err), &w);
+	must(store_blobs_each(w.s, count_blob, &n, &w.err), &w);
 	ck_assert_int_ge(n, 1);
 	before = n;
-	must(store_blobs_each(w.s, none, 1, count_blob, &n, &w.err), &w);
+	must(store_segment_each(w.s, 999, count_blob, &n, &w.err), &w);
 	ck_assert_int_eq(n, before);
+	must(store_segment_each(w.s, 1000, count_blob, &n, &w.err), &w);
+	ck_assert_int_eq(n, before + 1);
+	/* F-E5: counted once, then kept up to date by what is deleted. */
+	must(store_segment_count(w.s, 1000, 5000, 64, &dead, &w.err), &w);
+	ck_assert_uint_eq(dead, 5000 - 100 - 64);
+	world_apply(&w, inbox, NULL, 0, &m.uid, 1);
+	world_text(&w, "SELECT messages_remove(%s, ARRAY[%lld]::bigint[])",
+	    world_account(&w), (long long)id);
 	must(store_segments(w.s, w.arena, &use, &n_use, &w.err), &w);
+	while (n_use > 0 && use->id != 1000)
+		use++, n_use--;
 	ck_assert_uint_ge(n_use, 1);
+	ck_assert_uint_eq(use->counted_size, 5000);
+	ck_assert_uint_eq(use->dead_bytes, 5000 - 64);
+	must(store_segment_forget(w.s, 1000, &w.err), &w);
 	ck_assert_int_eq(-1, store_message_blob(w.s, -1, &ref, &w.err));
 	ck_assert_int_eq(w.err.kind, ERR_GONE);
 }
