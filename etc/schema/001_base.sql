@@ -28,6 +28,13 @@ CREATE TABLE users (
 CREATE UNIQUE INDEX users_email ON users (lower(email))
 	WHERE deleted_at IS NULL;
 
+-- An address as a number, as store/thread.c makes it.
+CREATE FUNCTION address_key(address text) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT ('x' || left(encode(sha256(convert_to(
+	    lower(address COLLATE "C"), 'UTF8')), 'hex'), 8))::bit(32)::integer
+$$;
+
 CREATE TABLE accounts (
 	id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
 	user_id         uuid NOT NULL REFERENCES users,
@@ -58,7 +65,9 @@ CREATE TABLE accounts (
 	last_sync_at    timestamptz,
 	bootstrapped_at timestamptz,  -- first became live
 	last_error      text NOT NULL DEFAULT '',
-	-- address_key() of whom mail in Sent is from: the account itself, too
+	-- address_key() of the account, and of whom the mail in Sent is from
+	own_keys        integer[] GENERATED ALWAYS AS (ARRAY[address_key(email),
+	                address_key(imap_login)]) STORED,
 	aliases         integer[] NOT NULL DEFAULT '{}',
 	auth_failures   integer NOT NULL DEFAULT 0,
 	next_try_at     timestamptz,

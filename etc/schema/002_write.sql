@@ -58,13 +58,6 @@ END $$;
 -- at, by what stands in their own rows, and of two threads that become one the
 -- larger keeps its id, so that a row moves log(n) times at most.
 
--- An address as a number, as store/thread.c makes it.
-CREATE FUNCTION address_key(address text) RETURNS integer
-LANGUAGE sql IMMUTABLE AS $$
-	SELECT ('x' || left(encode(sha256(convert_to(
-	    lower(address COLLATE "C"), 'UTF8')), 'hex'), 8))::bit(32)::integer
-$$;
-
 -- Both sets, at most 32 of them.
 CREATE FUNCTION people_join(a integer[], b integer[]) RETURNS integer[]
 LANGUAGE sql IMMUTABLE AS $$
@@ -73,15 +66,15 @@ LANGUAGE sql IMMUTABLE AS $$
 	        WHERE k <> ALL (a)))[:32] END
 $$;
 
--- The people of a thread that components comp..last_comp of a batch belong to;
--- nearly always it is one component.
+-- The people of a thread that components comp..last_comp of a batch belong to.
+-- Who calls this or people_join() looks first whether it is needed, for a call
+-- costs more than all the rest of the row.
 CREATE FUNCTION people_of(c_people text[], thread_ids bigint[], thread bigint,
     comp integer, last_comp integer) RETURNS integer[]
 LANGUAGE sql IMMUTABLE AS $$
-	SELECT CASE WHEN comp = last_comp THEN c_people[comp]::integer[]
-	    ELSE (ARRAY(SELECT DISTINCT k FROM generate_series(comp, last_comp) i,
-	        unnest(c_people[i]::integer[]) k
-	        WHERE thread_ids[i] = thread))[:32] END
+	SELECT (ARRAY(SELECT DISTINCT k FROM generate_series(comp, last_comp) i,
+	    unnest(c_people[i]::integer[]) k
+	    WHERE thread_ids[i] = thread))[:32]
 $$;
 
 -- Of several threads the one that keeps its id.
@@ -205,9 +198,8 @@ DECLARE
 	own integer[];
 	fresh integer[];
 BEGIN
-	SELECT a.aliases || ARRAY[address_key(a.email),
-	    address_key(a.imap_login)] INTO own
-	FROM accounts a WHERE a.id = acc;
+	SELECT a.own_keys || a.aliases INTO own FROM accounts a
+	WHERE a.id = acc;
 	IF EXISTS (SELECT FROM mailbox WHERE id = box AND role = 'sent') THEN
 		fresh := ARRAY(SELECT address_key(a) AS k
 		    FROM (SELECT DISTINCT lower(f COLLATE "C") AS a
@@ -431,7 +423,6 @@ DECLARE
 	blob_ids bigint[];
 	thread_ids bigint[];    -- by component
 	merged bigint[];        -- threads that have become one
-	merged_too bigint[];
 	known integer[];        -- rows that are there already
 	back integer[];         -- rows that found their old message
 	back_ids bigint[];
@@ -542,8 +533,14 @@ BEGIN
 		    last_at, subject_key, starts, authors, people, subject)
 		SELECT f.id, acc, f.n, m_internal[f.oldest], f.last_at,
 		    m_subject_key[f.oldest], f.starts,
-		    people_of(c_authors, thread_ids, f.id, f.comp, f.last_comp),
-		    people_of(c_people, thread_ids, f.id, f.comp, f.last_comp),
+		    CASE WHEN f.comp = f.last_comp
+		        THEN c_authors[f.comp]::integer[]
+		        ELSE people_of(c_authors, thread_ids, f.id, f.comp,
+		            f.last_comp) END,
+		    CASE WHEN f.comp = f.last_comp
+		        THEN c_people[f.comp]::integer[]
+		        ELSE people_of(c_people, thread_ids, f.id, f.comp,
+		            f.last_comp) END,
 		    m_base_subject[f.oldest]
 		FROM (SELECT thread_ids[m_comp[i]] AS id, count(*) AS n,
 		        (min(m_age[i]) & 1048575)::integer AS oldest,
@@ -557,8 +554,12 @@ BEGIN
 		    last_at = CASE WHEN t.messages <= 0 THEN excluded.last_at
 		        ELSE greatest(t.last_at, excluded.last_at) END,
 		    starts = t.starts | excluded.starts,
-		    authors = people_join(t.authors, excluded.authors),
-		    people = people_join(t.people, excluded.people),
+		    authors = CASE WHEN t.authors @> excluded.authors
+		        THEN t.authors
+		        ELSE people_join(t.authors, excluded.authors) END,
+		    people = CASE WHEN t.people @> excluded.people
+		        THEN t.people
+		        ELSE people_join(t.people, excluded.people) END,
 		    subject = CASE WHEN excluded.first_at < t.first_at
 		        THEN excluded.subject ELSE t.subject END,
 		    subject_key = CASE WHEN excluded.first_at < t.first_at
@@ -596,11 +597,13 @@ BEGIN
 			WHERE cardinality(todo) = n
 			    OR a_row[k] = ANY (todo);
 		END IF;
-		SELECT b.merged INTO merged_too FROM thread_by_subject(acc,
-		    own_people(acc, box, m_from_addr), todo, ids, m_start,
-		    m_subject_key, m_internal) b;
+		IF m_start && '{1,2}'::smallint[] THEN
+			merged := merged || thread_by_subject(acc,
+			    own_people(acc, box, m_from_addr), todo, ids,
+			    m_start, m_subject_key, m_internal);
+		END IF;
 		SELECT array_agg(DISTINCT t ORDER BY t) INTO threads
-		FROM (SELECT unnest(merged || merged_too) AS t
+		FROM (SELECT unnest(merged) AS t
 		    UNION ALL SELECT thread_ids[m_comp[i]] FROM unnest(todo) i) x;
 		SELECT array_agg(ids[i] ORDER BY ids[i]),
 		    extract(epoch FROM max(m_internal[i]))::bigint
