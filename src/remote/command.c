@@ -15,6 +15,8 @@
 #include "remote/changes.h"
 #include "remote/words.h"
 
+#define QUESTIONS_MAX 8 /* "+" lines in answer to one command */
+
 int
 command_begin(struct remote *r, struct buf *out)
 {
@@ -143,12 +145,34 @@ read_failed(struct remote *r, struct err *err)
 	return session_die(r, &lost, err);
 }
 
+/* "+": the next answer, or an empty one.  No dialogue is that long. */
 static int
-read_lines(struct remote *r, int tag, const char *answer,
+answer_next(struct remote *r, const char *const **answers, unsigned *asked,
+    struct err *err)
+{
+	const char *answer = *answers != NULL ? **answers : NULL;
+	struct err endless = ERR_INIT;
+
+	if (++*asked > QUESTIONS_MAX) {
+		err_set(&endless, ERR_PROTOCOL, "%s asks and asks", r->host);
+		return session_die(r, &endless, err);
+	}
+	if (answer != NULL)
+		(*answers)++;
+	else
+		answer = "\r\n";
+	if (wire_send(r->wire, answer, strlen(answer), true) == -1)
+		return read_failed(r, err);
+	return 0;
+}
+
+static int
+read_lines(struct remote *r, int tag, const char *const *answers,
     struct reply *reply_r, struct err *err)
 {
 	struct err confused = ERR_INIT;
 	const char *line;
+	unsigned asked = 0;
 
 	for (;;) {
 		if ((line = mailimap_read_line(r->imap)) == NULL)
@@ -156,12 +180,8 @@ read_lines(struct remote *r, int tag, const char *answer,
 		if (command_is_tagged(line, tag, reply_r))
 			return 0;
 		if (line[0] == '+') {
-			if (answer == NULL)
-				answer = "\r\n";
-			if (wire_send(r->wire, answer, strlen(answer),
-				true) == -1)
-				return read_failed(r, err);
-			answer = NULL;
+			if (answer_next(r, &answers, &asked, err) == -1)
+				return -1;
 		} else if (is_any_tag(line)) {
 			err_set(&confused, ERR_PROTOCOL,
 			    "%s answered another command than the one asked",
@@ -198,12 +218,12 @@ command_settle(struct remote *r, struct err *err)
 }
 
 int
-command_reply_lines(struct remote *r, int tag, const char *answer,
+command_reply_lines(struct remote *r, int tag, const char *const *answers,
     struct reply *reply_r, struct err *err)
 {
 	if (command_settle(r, err) == -1)
 		return -1;
-	return read_lines(r, tag, answer, reply_r, err);
+	return read_lines(r, tag, answers, reply_r, err);
 }
 
 static void

@@ -32,9 +32,10 @@ int command_send(struct remote *r, struct buf *out, struct err *err);
  * r->on_message or r->changes, VANISHED to r->changes. */
 int command_reply(struct remote *r, int tag, struct reply *reply_r,
     struct err *err);
-/* The same without parsing: untagged data is thrown away.  A continuation
- * request is answered with `answer` (NULL: with an empty line). */
-int command_reply_lines(struct remote *r, int tag, const char *answer,
+/* The same without parsing: untagged data is thrown away.  Continuation
+ * requests are answered with `answers` (up to a NULL; itself NULL for none),
+ * then with empty lines. */
+int command_reply_lines(struct remote *r, int tag, const char *const *answers,
     struct reply *reply_r, struct err *err);
 /* Reads the answers of commands sent along (ID, ENABLE); the replies above do
  * it by themselves. */

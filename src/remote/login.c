@@ -4,7 +4,8 @@
  * Runs in: hot, pool and job children.  Blocks as the wire does.
  *
  * AUTHENTICATE PLAIN with an initial response where the server takes one (any
- * byte in name and password, one round trip), else LOGIN.  What held the
+ * byte in name and password, one round trip), else LOGIN; AUTHENTICATE LOGIN,
+ * over TLS, where there is nothing else.  What held the
  * password is overwritten before it is freed; where a server repeats it in its
  * words, they are kept without it (mask.h).
  */
@@ -82,6 +83,7 @@ authenticate_plain(struct remote *r, const char *login, const char *password,
     bool has_initial, struct reply *reply, struct err *err)
 {
 	struct buf out = BUF_INIT, response = BUF_INIT;
+	const char *answers[2] = { NULL };
 	int tag, result;
 
 	reserve(&out, login, password);
@@ -94,14 +96,43 @@ authenticate_plain(struct remote *r, const char *login, const char *password,
 	} else {
 		add_plain(&response, login, password);
 		buf_adds(&response, "\r\n");
+		answers[0] = response.data;
 	}
 	buf_adds(&out, "\r\n");
 	result = send_secret(r, &out, err);
 	if (result == 0)
-		result = command_reply_lines(r, tag,
-		    has_initial ? NULL : response.data, reply, err);
+		result = command_reply_lines(r, tag, answers, reply, err);
 	wipe(&out);
 	wipe(&response);
+	return result;
+}
+
+/* For servers that have nothing else.  It asks for the name, then for the
+ * password, in whatever words; never an initial response (L006). */
+static int
+authenticate_login(struct remote *r, const char *login, const char *password,
+    struct reply *reply, struct err *err)
+{
+	struct buf out = BUF_INIT, name = BUF_INIT, secret = BUF_INIT;
+	const char *answers[3] = { NULL };
+	int tag, result;
+
+	reserve(&name, login, password);
+	reserve(&secret, login, password);
+	add_base64(&name, login, strlen(login));
+	buf_adds(&name, "\r\n");
+	add_base64(&secret, password, strlen(password));
+	buf_adds(&secret, "\r\n");
+	answers[0] = name.data;
+	answers[1] = secret.data;
+	tag = command_begin(r, &out);
+	buf_adds(&out, "AUTHENTICATE LOGIN\r\n");
+	result = send_secret(r, &out, err);
+	if (result == 0)
+		result = command_reply_lines(r, tag, answers, reply, err);
+	buf_release(&out);
+	wipe(&name);
+	wipe(&secret);
 	return result;
 }
 
@@ -171,22 +202,41 @@ login_command(struct remote *r, const char *login, const char *password,
 	return result;
 }
 
+/* BAD, and not a word of the credentials. */
+static bool
+is_command_unknown(struct remote *r, const struct reply *reply)
+{
+	struct err why = ERR_INIT;
+
+	if (reply->status != REPLY_BAD)
+		return false;
+	words_for_login(reply->text, true, r->host, &why);
+	return why.kind == ERR_SERVER;
+}
+
 static int
 run(struct remote *r, const char *login, const char *password,
     struct reply *reply, struct err *err)
 {
 	bool has_plain = session_has(r, "AUTH=PLAIN");
+	bool has_login = session_has(r, "AUTH=LOGIN") && wire_is_tls(r->wire);
 
 	wire_set_deadline(r->wire, r->command_msecs);
 	/* Never an initial response for LOGIN (L006). */
 	if (has_plain && session_has(r, "SASL-IR"))
 		return authenticate_plain(r, login, password, true, reply,
 		    err);
-	if (!session_has(r, "LOGINDISABLED"))
-		return login_command(r, login, password, reply, err);
+	if (!session_has(r, "LOGINDISABLED")) {
+		if (login_command(r, login, password, reply, err) == -1)
+			return -1;
+		return has_login && is_command_unknown(r, reply) ?
+		    authenticate_login(r, login, password, reply, err) : 0;
+	}
 	if (has_plain)
 		return authenticate_plain(r, login, password, false, reply,
 		    err);
+	if (has_login)
+		return authenticate_login(r, login, password, reply, err);
 	return err_set(err, wire_is_tls(r->wire) ? ERR_PERMANENT : ERR_TLS,
 	    "%s takes no password login%s", r->host,
 	    wire_is_tls(r->wire) ? "" : " without TLS");

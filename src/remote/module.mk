@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libremote.a
 libremote_a_SOURCES = src/remote/remote.h \
-	src/remote/session.h src/remote/session.c src/remote/login.c \
+	src/remote/session.h src/remote/session.c \
+	src/remote/open.c src/remote/login.c \
 	src/remote/command.h src/remote/command.c \
 	src/remote/list.c src/remote/status.h src/remote/status.c \
 	src/remote/select.c \

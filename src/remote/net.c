@@ -1,8 +1,7 @@
 /*
  * net.c - a TCP connection to a mail server, within a deadline.
  *
- * Runs in: hot, pool and job children.  Blocks; getaddrinfo knows no deadline,
- * so the resolver is told to give up after two short tries per name server.
+ * Runs in: hot, pool and job children.  Blocks, within a deadline.
  *
  * Every address that might work gets its chance early (RFC 8305): a dead IPv6
  * path costs a quarter second, not a timeout.
@@ -20,7 +19,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <resolv.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,33 +71,114 @@ net_init(void)
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_flags = AI_IDN,
 		.ai_socktype = SOCK_STREAM }, *list;
 
+	/* Two tries for each of the (at most three) name servers: what is not
+	 * answered then will not be (resolv.conf(5)). */
+	setenv("RES_OPTIONS", "timeout:3 attempts:2", 0);
 	if (getaddrinfo("localhost", "imap", &hints, &list) == 0)
 		freeaddrinfo(list);
 }
 
+/* --- names --------------------------------------------------------------- */
+
+/*
+ * getaddrinfo knows no deadline, and what nsswitch.conf names may take for
+ * ever.  So a thread of the C library asks, and when the time is over it is
+ * left alone with what it works on.
+ */
+struct lookup {
+	char host[NET_HOST_SIZE];
+	char service[8];
+	struct addrinfo hints;
+	struct gaicb request;
+};
+
 static int
-resolve(const char *host, uint16_t port, struct addrinfo **list_r,
-    struct err *err)
+lookup_wait(struct lookup *l, const struct net_wait *wait, struct err *err)
+{
+	const struct gaicb *list[1] = { &l->request };
+	struct timespec slice;
+	int64_t left;
+
+	while (gai_error(&l->request) == EAI_INPROGRESS) {
+		left = wait->deadline_mono_msecs - clock_mono_msecs();
+		if (left <= 0)
+			return err_set(err, ERR_NETWORK, "%s: no answer to "
+			    "the name lookup in time", l->host);
+		if (wait->may_go_on != NULL &&
+		    wait->may_go_on(wait->arg, err) == -1)
+			return -1;
+		if (left > SLICE_MSECS)
+			left = SLICE_MSECS;
+		slice = (struct timespec){ .tv_sec = left / 1000,
+			.tv_nsec = left % 1000 * 1000000 };
+		gai_suspend(list, 1, &slice);
+	}
+	return 0;
+}
+
+static int
+describe_lookup(const char *host, int code, struct err *err)
+{
+	return err_set(err, ERR_NETWORK, "%s: %s", host,
+	    code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
+}
+
+static int
+lookup(const char *host, uint16_t port, const struct net_wait *wait,
+    struct addrinfo **list_r, struct err *err)
+{
+	struct lookup *l = xcalloc(1, sizeof(*l));
+	struct gaicb *requests[1] = { &l->request };
+	int code, rv;
+
+	snprintf(l->host, sizeof(l->host), "%s", host);
+	snprintf(l->service, sizeof(l->service), "%u", port);
+	l->hints = (struct addrinfo){ .ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM, .ai_flags = AI_IDN };
+	l->request = (struct gaicb){ .ar_name = l->host,
+		.ar_service = l->service, .ar_request = &l->hints };
+	code = getaddrinfo_a(GAI_NOWAIT, requests, 1, NULL);
+	rv = code != 0 ? describe_lookup(host, code, err) :
+			 lookup_wait(l, wait, err);
+	if (rv == -1 && code == 0 &&
+	    gai_cancel(&l->request) == EAI_NOTCANCELED)
+		return -1; /* it is the thread's now */
+	code = gai_error(&l->request);
+	if (rv == 0 && code != 0)
+		rv = describe_lookup(host, code, err);
+	if (rv == 0)
+		*list_r = l->request.ar_result;
+	free(l);
+	return rv;
+}
+
+/* An address is no question to anybody. */
+static int
+resolve(const char *host, uint16_t port, const struct net_wait *wait,
+    struct addrinfo **list_r, struct err *err)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM };
+		.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
 	char service[8];
-	int r;
+	int code;
 
-	/* At most 2 tries of 3 s for each of the (at most 3) name servers. */
-	if (res_init() == 0) {
-		_res.retrans = 3;
-		_res.retry = 2;
-	}
 	if (!net_is_address(host))
-		hints.ai_flags |= AI_IDN;
+		return lookup(host, port, wait, list_r, err);
 	snprintf(service, sizeof(service), "%u", port);
-	r = getaddrinfo(host, service, &hints, list_r);
-	if (r == 0)
-		return 0;
-	return err_set(err, ERR_NETWORK, "%s: %s", host,
-	    r == EAI_SYSTEM ? strerror(errno) : gai_strerror(r));
+	code = getaddrinfo(host, service, &hints, list_r);
+	return code == 0 ? 0 : describe_lookup(host, code, err);
 }
+
+/* --- addresses ----------------------------------------------------------- */
+
+struct net_targets {
+	char host[NET_HOST_SIZE];
+	uint16_t port;
+	struct addrinfo *list;
+	struct addrinfo *left[ATTEMPTS_MAX];
+	size_t n_left;
+	struct addrinfo *connected; /* the last */
+};
 
 /* IPv6 and IPv4 alternate, in the order of getaddrinfo within a family. */
 static size_t
@@ -147,8 +226,55 @@ set_options(int fd)
 	    sizeof(timeout));
 }
 
+int
+net_resolve(const char *host, uint16_t port, const struct net_wait *wait,
+    struct net_targets **targets_r, struct err *err)
+{
+	struct net_targets *t;
+	struct addrinfo *list;
+
+	if (resolve(host, port, wait, &list, err) == -1)
+		return -1;
+	t = xcalloc(1, sizeof(*t));
+	snprintf(t->host, sizeof(t->host), "%s", host);
+	t->port = port;
+	t->list = list;
+	t->n_left = interleave(list, t->left);
+	*targets_r = t;
+	return 0;
+}
+
+void
+net_targets_free(struct net_targets **targets)
+{
+	if (*targets == NULL)
+		return;
+	freeaddrinfo((*targets)->list);
+	free(*targets);
+	*targets = NULL;
+}
+
+size_t
+net_targets_left(const struct net_targets *targets)
+{
+	return targets->n_left;
+}
+
+void
+net_targets_put_back(struct net_targets *t)
+{
+	if (t->connected == NULL || t->n_left == ATTEMPTS_MAX)
+		return;
+	memmove(t->left + 1, t->left, t->n_left * sizeof(t->left[0]));
+	t->left[0] = t->connected;
+	t->n_left++;
+	t->connected = NULL;
+}
+
+/* --- connecting ---------------------------------------------------------- */
+
 struct race {
-	struct addrinfo *targets[ATTEMPTS_MAX];
+	struct addrinfo **targets;
 	struct pollfd fds[ATTEMPTS_MAX]; /* fd -1: failed */
 	size_t n_targets, n_started, n_running;
 	int last_errno;
@@ -207,19 +333,19 @@ look_at_running(struct race *race)
 	return -1;
 }
 
+/* The descriptor that won, -1: none did, -2: err is set. */
 static int
-run_race(struct race *race, int64_t deadline, net_may_go_on *may_go_on,
-    void *arg, struct err *err)
+run_race(struct race *race, const struct net_wait *w, struct err *err)
 {
 	int64_t now = clock_mono_msecs(), next = now, wait;
 	int fd;
 
 	for (;;) {
-		if (now >= deadline) {
+		if (now >= w->deadline_mono_msecs) {
 			race->last_errno = ETIMEDOUT;
 			return -1;
 		}
-		if (may_go_on != NULL && may_go_on(arg, err) == -1)
+		if (w->may_go_on != NULL && w->may_go_on(w->arg, err) == -1)
 			return -2;
 		if (race->n_started < race->n_targets &&
 		    (now >= next || race->n_running == 0)) {
@@ -230,7 +356,7 @@ run_race(struct race *race, int64_t deadline, net_may_go_on *may_go_on,
 		}
 		if (race->n_running == 0)
 			return -1;
-		wait = deadline - now;
+		wait = w->deadline_mono_msecs - now;
 		if (race->n_started < race->n_targets && next - now < wait)
 			wait = next - now;
 		if (wait > SLICE_MSECS)
@@ -242,28 +368,42 @@ run_race(struct race *race, int64_t deadline, net_may_go_on *may_go_on,
 	}
 }
 
-int
-net_connect(const char *host, uint16_t port, int64_t deadline_mono_msecs,
-    net_may_go_on *may_go_on, void *arg, int *fd_r, struct err *err)
+/* The winner, and who has failed, have had their chance; who was only slower
+ * has not. */
+static void
+strike_out(struct net_targets *t, const struct race *race, int winner)
 {
-	struct race race = { .last_errno = ENETUNREACH };
-	struct addrinfo *list;
-	size_t i;
-	int fd;
+	size_t i, n = 0;
 
-	if (resolve(host, port, &list, err) == -1)
-		return -1;
-	race.n_targets = interleave(list, race.targets);
-	fd = run_race(&race, deadline_mono_msecs, may_go_on, arg, err);
-	for (i = 0; i < race.n_started; i++)
-		if (race.fds[i].fd != -1 && race.fds[i].fd != fd)
-			close(race.fds[i].fd);
-	freeaddrinfo(list);
+	for (i = 0; i < t->n_left; i++) {
+		bool is_tried = i < race->n_started &&
+		    (race->fds[i].fd == -1 || race->fds[i].fd == winner);
+
+		if (i < race->n_started && race->fds[i].fd != -1 &&
+		    race->fds[i].fd != winner)
+			close(race->fds[i].fd);
+		if (!is_tried)
+			t->left[n++] = t->left[i];
+		else if (winner >= 0 && race->fds[i].fd == winner)
+			t->connected = t->left[i];
+	}
+	t->n_left = n;
+}
+
+int
+net_connect(struct net_targets *targets, const struct net_wait *wait,
+    int *fd_r, struct err *err)
+{
+	struct race race = { .targets = targets->left,
+		.n_targets = targets->n_left, .last_errno = ENETUNREACH };
+	int fd = run_race(&race, wait, err);
+
+	strike_out(targets, &race, fd);
 	if (fd == -2)
 		return -1;
 	if (fd == -1)
-		return err_set(err, ERR_NETWORK, "%s port %u: %s", host, port,
-		    strerror(race.last_errno));
+		return err_set(err, ERR_NETWORK, "%s port %u: %s",
+		    targets->host, targets->port, strerror(race.last_errno));
 	*fd_r = fd;
 	return 0;
 }

@@ -26,12 +26,28 @@ void net_init(void);
 /* Looked at while waiting; -1 gives up with the error it set. */
 typedef int net_may_go_on(void *arg, struct err *err);
 
+struct net_wait {
+	int64_t deadline_mono_msecs;
+	net_may_go_on *may_go_on; /* NULL: nobody is asked */
+	void *arg;
+};
+
+/* The addresses of a name that were not tried yet. */
+struct net_targets;
+
+int net_resolve(const char *host, uint16_t port, const struct net_wait *wait,
+    struct net_targets **targets_r, struct err *err);
+void net_targets_free(struct net_targets **targets);
+size_t net_targets_left(const struct net_targets *targets);
+/* The one that was connected to last may be tried once more. */
+void net_targets_put_back(struct net_targets *targets);
 /*
- * Resolves and connects.  Addresses of both families are tried in turn, each
- * a quarter second after the one before it, and the first that answers wins.
- * The descriptor is non-blocking and close-on-exec.
+ * Connects to one of those that are left, and takes it and those that failed
+ * out.  Both families are tried in turn, each address a quarter second after
+ * the one before it, and the first that answers wins.  The descriptor is
+ * non-blocking and close-on-exec.
  */
-int net_connect(const char *host, uint16_t port, int64_t deadline_mono_msecs,
-    net_may_go_on *may_go_on, void *arg, int *fd_r, struct err *err);
+int net_connect(struct net_targets *targets, const struct net_wait *wait,
+    int *fd_r, struct err *err);
 
 #endif

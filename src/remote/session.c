@@ -1,23 +1,15 @@
 /*
- * session.c - a connection from the first packet to LOGOUT.
+ * session.c - a connection from the login to LOGOUT, and what is known of it.
  *
  * Runs in: hot, pool and job children; remote_init in the parent.  Blocks.
- *
- * Up to the end of the login no byte of the server reaches libetpan's parser:
- * greeting and replies are read as lines (some greetings crash it).
  */
 #define _GNU_SOURCE
 #include "remote/session.h"
 
-#include "base/clock.h"
-#include "base/text.h"
-#include "base/xmem.h"
 #include "remote/catchall.h"
 #include "remote/command.h"
 #include "remote/net.h"
 #include "remote/tls.h"
-
-#include <gnutls/gnutls.h>
 
 #define LOGOUT_MSECS 1000
 
@@ -112,9 +104,8 @@ session_note_capabilities(struct remote *r, const char *greeting)
 		r->caps &= ~(unsigned)REMOTE_IDLE;
 }
 
-/* CAPABILITY, when it has not come by itself. */
-static int
-ask_capability(struct remote *r, struct err *err)
+int
+session_ask_capability(struct remote *r, struct err *err)
 {
 	struct buf out = BUF_INIT;
 	struct reply reply;
@@ -131,8 +122,8 @@ ask_capability(struct remote *r, struct err *err)
 	return result == 0 ? reply_check(r, &reply, "CAPABILITY", err) : -1;
 }
 
-static void
-forget_capabilities(struct remote *r)
+void
+session_forget_capabilities(struct remote *r)
 {
 	struct mend_notes *notes = wire_notes(r->wire);
 
@@ -140,189 +131,20 @@ forget_capabilities(struct remote *r)
 	notes->has_capability = false;
 }
 
-/* --- opening ------------------------------------------------------------- */
+/* --- closing ------------------------------------------------------------- */
 
-static int
-wire_lost(struct remote *r, struct err *err)
+void
+session_drop(struct remote *r)
 {
-	return session_die(r, wire_error(r->wire), err);
-}
-
-static int
-read_greeting(struct remote *r, enum tls_mode mode, char *greeting,
-    size_t size, bool *is_preauth_r, struct err *err)
-{
-	struct err odd = ERR_INIT;
-	const char *line, *text;
-
-	if ((line = mailimap_read_line(r->imap)) == NULL)
-		return wire_lost(r, err);
-	text = line;
-	if (strncasecmp(line, "* OK ", 5) == 0)
-		text += 5;
-	else if (strncasecmp(line, "* PREAUTH", 9) == 0) {
-		text += 9;
-		*is_preauth_r = true;
-	} else {
-		err_set(&odd, ERR_PROTOCOL, "%s: no IMAP greeting", r->host);
-		return session_die(r, &odd, err);
+	if (r->imap != NULL) {
+		/* With a stream it would send LOGOUT and wait. */
+		if (r->imap->imap_stream != NULL)
+			mailstream_close(r->imap->imap_stream);
+		r->imap->imap_stream = NULL;
+		mailimap_free(r->imap);
+		r->imap = NULL;
 	}
-	text_clean_line(greeting, size, text, strcspn(text, "\r\n"));
-	/* Nothing can be protected any more (L003). */
-	if (*is_preauth_r && mode == TLS_STARTTLS) {
-		err_set(&odd, ERR_TLS, "%s: the server is logged in before "
-		    "TLS was started (PREAUTH)", r->host);
-		return session_die(r, &odd, err);
-	}
-	return 0;
-}
-
-static int
-start_tls(struct remote *r, int64_t msecs, struct err *err)
-{
-	struct err cause = ERR_INIT;
-
-	wire_set_deadline(r->wire, msecs);
-	if (r->imap->imap_stream->read_buffer_len > 0)
-		wire_fail(r->wire, ERR_TLS, "bytes in the clear came behind "
-		    "the answer to STARTTLS: somebody may be tampering with "
-		    "the connection");
-	if (wire_error(r->wire)->kind != ERR_NONE)
-		return wire_lost(r, err);
-	if (wire_start_tls(r->wire, &cause) == -1)
-		return session_die(r, &cause, err);
-	return 0;
-}
-
-static int
-run_starttls(struct remote *r, int64_t msecs, struct err *err)
-{
-	struct buf out = BUF_INIT;
-	struct err why = ERR_INIT;
-	struct reply reply;
-	int tag, result;
-
-	if (ask_capability(r, err) == -1)
-		return -1;
-	if (!session_has(r, "STARTTLS")) {
-		err_set(&why, ERR_TLS, "%s offers no STARTTLS on this port; "
-		    "the account wants it", r->host);
-		return session_die(r, &why, err);
-	}
-	tag = command_begin(r, &out);
-	buf_adds(&out, "STARTTLS");
-	result = command_send(r, &out, err);
-	buf_release(&out);
-	if (result == 0)
-		result = command_reply_lines(r, tag, NULL, &reply, err);
-	if (result == -1)
-		return -1;
-	if (reply.status != REPLY_OK) {
-		err_set(&why, ERR_TLS, "%s refused STARTTLS: %s", r->host,
-		    reply.text);
-		return session_die(r, &why, err);
-	}
-	if (start_tls(r, msecs, err) == -1)
-		return -1;
-	forget_capabilities(r); /* they came in the clear */
-	return 0;
-}
-
-static int
-connect_wire(struct remote *r, const struct remote_params *params,
-    struct err *err)
-{
-	struct wire_params wire = { .fd = -1, .host = r->host,
-		.max_line = params->max_line, .may_go_on = params->may_go_on,
-		.arg = params->arg };
-
-	if (rawlog_open(&wire.rawlog, params->rawlog_path, err) == -1)
-		return -1;
-	if (net_connect(r->host, r->port,
-		clock_mono_msecs() + params->connect_msecs, params->may_go_on,
-		params->arg, &wire.fd, err) == -1) {
-		rawlog_close(&wire.rawlog);
-		return -1;
-	}
-	r->wire = wire_new(&wire);
-	rawlog_note(wire.rawlog, "connected to %s port %u", r->host, r->port);
-	r->imap = mailimap_new(0, NULL);
-	if (r->imap == NULL)
-		xmem_fail(sizeof(*r->imap));
-	r->imap->imap_stream = mailstream_new(wire_low(r->wire),
-	    STREAM_BUFFER);
-	if (r->imap->imap_stream == NULL)
-		xmem_fail(STREAM_BUFFER);
-	return 0;
-}
-
-static int
-open_session(struct remote *r, const struct remote_params *params,
-    struct err *err)
-{
-	char greeting[240];
-	bool is_preauth = false;
-	int64_t msecs = params->connect_msecs;
-
-	if (connect_wire(r, params, err) == -1)
-		return -1;
-	if (params->tls == TLS_IMPLICIT && start_tls(r, msecs, err) == -1)
-		return -1;
-	wire_set_deadline(r->wire, msecs);
-	if (read_greeting(r, params->tls, greeting, sizeof(greeting),
-		&is_preauth, err) == -1)
-		return -1;
-	if (params->tls == TLS_STARTTLS && run_starttls(r, msecs, err) == -1)
-		return -1;
-	if (ask_capability(r, err) == -1)
-		return -1;
-	session_note_capabilities(r, greeting);
-	if (!is_preauth) {
-		/* Those before login are not to be trusted (L012). */
-		if (login_run(r, params->login, params->password, err) == -1)
-			return -1;
-		if (ask_capability(r, err) == -1)
-			return -1;
-		session_note_capabilities(r, greeting);
-	}
-	r->is_logged_in = true;
-	if (session_has(r, "ID") || r->quirks.id_before_select)
-		r->id_later = ++r->last_tag;
-	r->imap->imap_state = MAILIMAP_STATE_AUTHENTICATED;
-	return 0;
-}
-
-int
-remote_open(struct remote **r_r, const struct remote_params *params,
-    struct err *err)
-{
-	struct remote *r = xcalloc(1, sizeof(*r));
-
-	*r_r = NULL;
-	r->port = params->port;
-	r->log = params->log;
-	r->command_msecs = params->command_msecs;
-	r->max_literal = params->max_literal;
-	r->max_reply = params->max_reply;
-	r->may_go_on = params->may_go_on;
-	r->arg = params->arg;
-	if (net_clean_host(r->host, params->host, err) == -1 ||
-	    session_check(r, err) == -1 ||
-	    (params->want_socket != NULL &&
-		params->want_socket(params->arg, r->host, r->port, err) ==
-		    -1)) {
-		free(r);
-		return -1;
-	}
-	r->gave_socket = params->gave_socket;
-	if (open_session(r, params, err) == -1) {
-		if (r->dead.kind == ERR_NONE)
-			r->dead = *err; /* no LOGOUT */
-		remote_close(&r);
-		return -1;
-	}
-	*r_r = r;
-	return 0;
+	wire_free(&r->wire);
 }
 
 /* LOGOUT is a courtesy: nobody waits for its answer, unless the server is known
@@ -354,14 +176,7 @@ remote_close(struct remote **r_p)
 	if (r == NULL)
 		return;
 	say_goodbye(r);
-	if (r->imap != NULL) {
-		/* With a stream it would send LOGOUT and wait. */
-		if (r->imap->imap_stream != NULL)
-			mailstream_close(r->imap->imap_stream);
-		r->imap->imap_stream = NULL;
-		mailimap_free(r->imap);
-	}
-	wire_free(&r->wire);
+	session_drop(r);
 	if (r->gave_socket != NULL)
 		r->gave_socket(r->arg);
 	free(r);

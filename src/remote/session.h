@@ -62,8 +62,14 @@ int session_die(struct remote *r, const struct err *why, struct err *err);
 int session_check(struct remote *r, struct err *err);
 /* Capability word, without case. */
 bool session_has(struct remote *r, const char *capability);
+/* CAPABILITY, when it has not come by itself. */
+int session_ask_capability(struct remote *r, struct err *err);
+void session_forget_capabilities(struct remote *r);
 /* Takes capabilities and quirks in; after greeting, STARTTLS and login. */
 void session_note_capabilities(struct remote *r, const char *greeting);
+
+/* Closes the connection without a word; another may be begun. */
+void session_drop(struct remote *r);
 
 /* login.c */
 int login_run(struct remote *r, const char *login, const char *password,

@@ -15,9 +15,9 @@
 
 #include <gnutls/x509.h>
 
-#include <stdbool.h>
-
-#define PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+/* Without static RSA: who steals the key later would read what was recorded,
+ * passwords among it. */
+#define PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA"
 #define NAMES_SHOWN 4
 
 static gnutls_certificate_credentials_t credentials;
@@ -75,10 +75,25 @@ tls_init(const char *ca_file, struct err *err)
 	return 0;
 }
 
-int
-tls_session_new(gnutls_session_t *session_r, const char *host, int fd,
-    struct err *err)
+void
+tls_peer_init(struct tls_peer *peer, const char *host)
 {
+	peer->host = host;
+	peer->facts[0] = (gnutls_typed_vdata_st){
+		.type = GNUTLS_DT_DNS_HOSTNAME,
+		.data = (unsigned char *)(uintptr_t)host };
+	peer->facts[1] = (gnutls_typed_vdata_st){
+		.type = GNUTLS_DT_KEY_PURPOSE_OID,
+		.data = (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_SERVER };
+}
+
+int
+tls_session_new(gnutls_session_t *session_r, struct tls_peer *peer, int fd,
+    bool with_alpn, struct err *err)
+{
+	static const gnutls_datum_t imap = {
+		.data = (unsigned char *)(uintptr_t)"imap", .size = 4 };
+	const char *host = peer->host;
 	gnutls_session_t s = NULL;
 	int r;
 
@@ -90,6 +105,8 @@ tls_session_new(gnutls_session_t *session_r, const char *host, int fd,
 	if (r == 0 && !net_is_address(host))
 		r = gnutls_server_name_set(s, GNUTLS_NAME_DNS, host,
 		    strlen(host));
+	if (r == 0 && with_alpn)
+		r = gnutls_alpn_set_protocols(s, &imap, 1, 0);
 	if (r == 0)
 		r = gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE,
 		    credentials);
@@ -99,7 +116,7 @@ tls_session_new(gnutls_session_t *session_r, const char *host, int fd,
 		return err_set(err, ERR_TLS, "%s: TLS not started: %s", host,
 		    gnutls_strerror(r));
 	}
-	gnutls_session_set_verify_cert(s, host, 0);
+	gnutls_session_set_verify_cert2(s, peer->facts, 2, 0);
 	gnutls_transport_set_int(s, fd);
 	*session_r = s;
 	return 0;

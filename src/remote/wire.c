@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/xmem.h"
-#include "remote/tls.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -41,6 +40,7 @@ wire_new(const struct wire_params *params)
 
 	w->fd = params->fd;
 	snprintf(w->host, sizeof(w->host), "%s", params->host);
+	w->no_alpn = params->no_alpn;
 	w->max_line = params->max_line;
 	w->rawlog = params->rawlog;
 	w->may_go_on = params->may_go_on;
@@ -91,6 +91,13 @@ wire_is_tls(const struct wire *w)
 	return w->tls != NULL;
 }
 
+bool
+wire_is_alpn_refused(const struct wire *w)
+{
+	return w->tls != NULL && gnutls_alert_get(w->tls) ==
+	    GNUTLS_A_NO_APPLICATION_PROTOCOL;
+}
+
 struct mend_notes *
 wire_notes(struct wire *w)
 {
@@ -136,7 +143,16 @@ void
 wire_set_deadline(struct wire *w, int64_t msecs)
 {
 	w->deadline_mono_msecs = clock_mono_msecs() + msecs;
+	if (w->limit_mono_msecs != 0 &&
+	    w->deadline_mono_msecs > w->limit_mono_msecs)
+		w->deadline_mono_msecs = w->limit_mono_msecs;
 	w->stall_msecs = 0;
+}
+
+void
+wire_set_limit(struct wire *w, int64_t mono_msecs)
+{
+	w->limit_mono_msecs = mono_msecs;
 }
 
 void
@@ -361,7 +377,8 @@ wire_start_tls(struct wire *w, struct err *err)
 		return err_set(err, ERR_TLS, "%s: bytes in the clear came "
 		    "behind the answer to STARTTLS: somebody may be "
 		    "tampering with the connection", w->host);
-	if (tls_session_new(&w->tls, w->host, w->fd, err) == -1)
+	tls_peer_init(&w->peer, w->host);
+	if (tls_session_new(&w->tls, &w->peer, w->fd, !w->no_alpn, err) == -1)
 		return -1;
 	for (;;) {
 		r = gnutls_handshake(w->tls);

@@ -23,6 +23,7 @@ struct wire;
 struct wire_params {
 	int fd; /* non-blocking; the wire's from now on */
 	const char *host;
+	bool no_alpn; /* the server refuses connections that offer it */
 	size_t max_line;
 	struct rawlog *rawlog; /* the wire's from now on; may be NULL */
 	/* Asked about once a second while waiting; -1 ends the wait. */
@@ -47,6 +48,8 @@ int wire_start_tls(struct wire *w, struct err *err);
 
 /* Everything until the next call must be over in `msecs`. */
 void wire_set_deadline(struct wire *w, int64_t msecs);
+/* No deadline is later than this, by the monotonic clock; 0: as it is set. */
+void wire_set_limit(struct wire *w, int64_t mono_msecs);
 /*
  * For replies of unknown length: an error when nothing comes for `msecs`, and
  * when less than WIRE_MIN_RATE is averaged over twice that time of waiting (at
@@ -89,6 +92,8 @@ void wire_slim(struct wire *w);
 
 int wire_fd(const struct wire *w);
 bool wire_is_tls(const struct wire *w);
+/* The handshake failed for the server knows no protocol "imap" (RFC 7301). */
+bool wire_is_alpn_refused(const struct wire *w);
 struct mend_notes *wire_notes(struct wire *w);
 struct rawlog *wire_rawlog(struct wire *w);
 /* kind ERR_NONE: none yet. */

@@ -4,13 +4,14 @@
 #ifndef REMOTE_WIRE_PRIVATE_H
 #define REMOTE_WIRE_PRIVATE_H
 
+#include "remote/tls.h"
 #include "remote/wire.h"
-
-#include <gnutls/gnutls.h>
 
 struct wire {
 	int fd;
 	gnutls_session_t tls;
+	struct tls_peer peer; /* who it must be */
+	bool no_alpn;
 	mailstream_low low; /* what libetpan knows of us */
 	char host[256];
 	struct rawlog *rawlog;
@@ -34,6 +35,7 @@ struct wire {
 	bool has_budget;
 	uint64_t budget_left;
 	int64_t deadline_mono_msecs;
+	int64_t limit_mono_msecs; /* 0: none */
 	int64_t stall_msecs; /* 0: the deadline is absolute */
 	int64_t waited_msecs; /* since rate_bytes was 0 */
 	uint64_t rate_bytes;

@@ -13,6 +13,11 @@ test_remote_SOURCES = tests/unit/test_remote.c \
 	tests/unit/scripted_imapd.c tests/unit/scripted_imapd.h
 test_remote_LDADD = $(REMOTE_LIBS)
 
+check_PROGRAMS += test_remote_open
+TESTS += test_remote_open
+test_remote_open_SOURCES = tests/unit/test_remote_open.c
+test_remote_open_LDADD = $(REMOTE_LIBS)
+
 check_PROGRAMS += test_remote_tls
 TESTS += test_remote_tls
 test_remote_tls_SOURCES = tests/unit/test_remote_tls.c

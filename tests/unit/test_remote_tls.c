@@ -13,6 +13,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -29,6 +30,8 @@ enum cert_name {
 	CERT_EXPIRED,
 	CERT_NOT_YET,
 	CERT_STRANGER,	   /* of an authority nobody knows */
+	CERT_CLIENT,	   /* for clients alone (F-D3) */
+	CERT_RSA,
 	CERT_COUNT,
 };
 
@@ -47,6 +50,10 @@ fine(int r)
 	}
 }
 
+/* Of the next certificates. */
+static const char *purpose;
+static gnutls_pk_algorithm_t algorithm = GNUTLS_PK_ECDSA;
+
 static void
 make_cert(struct cert *c, const struct cert *issuer, const char *name,
     bool has_address, int from_days, int to_days)
@@ -58,7 +65,8 @@ make_cert(struct cert *c, const struct cert *issuer, const char *name,
 	bool is_ca = issuer == NULL && strstr(name, "authority") != NULL;
 
 	fine(gnutls_x509_privkey_init(&c->key));
-	fine(gnutls_x509_privkey_generate(c->key, GNUTLS_PK_ECDSA,
+	fine(gnutls_x509_privkey_generate(c->key, algorithm,
+	    algorithm == GNUTLS_PK_RSA ? 2048 :
 	    GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0));
 	fine(gnutls_x509_crt_init(&c->crt));
 	fine(gnutls_x509_crt_set_version(c->crt, 3));
@@ -82,6 +90,8 @@ make_cert(struct cert *c, const struct cert *issuer, const char *name,
 		fine(gnutls_x509_crt_set_subject_alt_name(c->crt,
 		    GNUTLS_SAN_IPADDRESS, address, sizeof(address),
 		    GNUTLS_FSAN_APPEND));
+	if (purpose != NULL)
+		fine(gnutls_x509_crt_set_key_purpose_oid(c->crt, purpose, 0));
 	fine(gnutls_x509_crt_sign2(c->crt, issuer ? issuer->crt : c->crt,
 	    issuer ? issuer->key : c->key, GNUTLS_DIG_SHA256, 0));
 }
@@ -103,6 +113,11 @@ make_certs(void)
 	make_cert(&certs[CERT_NOT_YET], ca, "localhost", true, 3, 9);
 	make_cert(&certs[CERT_STRANGER], &stranger_ca, "localhost", true, -1,
 	    9);
+	purpose = GNUTLS_KP_TLS_WWW_CLIENT;
+	make_cert(&certs[CERT_CLIENT], ca, "localhost", true, -1, 9);
+	purpose = GNUTLS_KP_TLS_WWW_SERVER;
+	algorithm = GNUTLS_PK_RSA;
+	make_cert(&certs[CERT_RSA], ca, "localhost", true, -1, 9);
 	fine(gnutls_x509_crt_export2(certs[CERT_CA].crt, GNUTLS_X509_FMT_PEM,
 	    &pem));
 	if (fd == -1 || write(fd, pem.data, pem.size) != (ssize_t)pem.size)
@@ -115,6 +130,10 @@ make_certs(void)
 
 static pid_t server_pid;
 static int heard_fd;
+static const char *capabilities = "IMAP4rev1";
+static const char *alpn;   /* it takes no other; NULL: it knows none */
+static int pause_msecs;	   /* before the handshake, and before the greeting */
+static int n_connections = 1;
 
 static bool
 read_line(gnutls_session_t s, int fd, char *line, size_t size)
@@ -148,6 +167,7 @@ handshake(int fd, enum cert_name name, const char *priority)
 	/* Static: a server ends with them in use, that is no leak. */
 	static gnutls_certificate_credentials_t cred;
 	static gnutls_session_t s;
+	int r;
 
 	fine(gnutls_certificate_allocate_credentials(&cred));
 	fine(gnutls_certificate_set_x509_key(cred, &certs[name].crt, 1,
@@ -156,9 +176,45 @@ handshake(int fd, enum cert_name name, const char *priority)
 	fine(gnutls_priority_set_direct(s, priority, NULL));
 	fine(gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE, cred));
 	gnutls_transport_set_int(s, fd);
-	if (gnutls_handshake(s) < 0)
-		_exit(0);
+	if (alpn != NULL)
+		fine(gnutls_alpn_set_protocols(s, &(gnutls_datum_t){
+			.data = (unsigned char *)(uintptr_t)alpn,
+			.size = (unsigned)strlen(alpn) }, 1,
+		    GNUTLS_ALPN_MANDATORY));
+	poll(NULL, 0, pause_msecs);
+	if ((r = gnutls_handshake(s)) < 0) {
+		gnutls_alert_send_appropriate(s, r);
+		return NULL;
+	}
 	return s;
+}
+
+static void
+tell_alpn(gnutls_session_t s, int heard)
+{
+	gnutls_datum_t chosen;
+
+	if (gnutls_alpn_get_selected_protocol(s, &chosen) == 0 &&
+	    (write(heard, "ALPN ", 5) == -1 ||
+		write(heard, chosen.data, chosen.size) == -1))
+		_exit(1);
+}
+
+/* The dialogue of AUTHENTICATE LOGIN (F-D8). */
+static void
+ask_twice(gnutls_session_t s, int fd, int heard)
+{
+	static const char *const questions[] = { "+ VXNlcm5hbWU6\r\n",
+		"+ UGFzc3dvcmQ6\r\n" };
+	char line[1000];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		say(s, fd, questions[i]);
+		if (!read_line(s, fd, line, sizeof(line)) ||
+		    write(heard, line, strlen(line)) == -1)
+			_exit(1);
+	}
 }
 
 /* Every line the client sends goes into `heard`. */
@@ -169,25 +225,33 @@ serve(int fd, int heard, enum tls_mode mode, enum cert_name name,
 	gnutls_session_t s = NULL;
 	char line[1000], answer[1100];
 
-	if (mode == TLS_IMPLICIT)
-		s = handshake(fd, name, priority);
-	say(s, fd, "* OK [CAPABILITY IMAP4rev1 STARTTLS] hi\r\n");
+	if (mode == TLS_IMPLICIT) {
+		if ((s = handshake(fd, name, priority)) == NULL)
+			return;
+		tell_alpn(s, heard);
+		poll(NULL, 0, pause_msecs);
+	}
+	snprintf(line, sizeof(line), "* OK [CAPABILITY %s STARTTLS] hi\r\n",
+	    capabilities);
+	say(s, fd, line);
 	while (read_line(s, fd, line, sizeof(line))) {
 		int tag = (int)strtol(line, NULL, 10);
 
 		if (write(heard, line, strlen(line)) == -1)
 			_exit(1);
 		snprintf(answer, sizeof(answer),
-		    "* CAPABILITY IMAP4rev1\r\n%d OK done\r\n", tag);
+		    "* CAPABILITY %s\r\n%d OK done\r\n", capabilities, tag);
+		if (strstr(line, "AUTHENTICATE LOGIN") != NULL)
+			ask_twice(s, fd, heard);
 		if (strstr(line, "STARTTLS") != NULL) {
 			snprintf(answer, sizeof(answer), "%d OK go\r\n", tag);
 			say(s, fd, answer);
-			s = handshake(fd, name, priority);
+			if ((s = handshake(fd, name, priority)) == NULL)
+				return;
 			continue;
 		}
 		say(s, fd, answer);
 	}
-	_exit(0);
 }
 
 static uint16_t
@@ -207,8 +271,13 @@ start_server(enum tls_mode mode, enum cert_name name, const char *priority)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGPIPE, SIG_IGN);
 		close(heard[0]);
-		serve(accept(listener, NULL, NULL), heard[1], mode, name,
-		    priority);
+		for (; n_connections > 0; n_connections--) {
+			int fd = accept(listener, NULL, NULL);
+
+			serve(fd, heard[1], mode, name, priority);
+			close(fd);
+		}
+		_exit(0);
 	}
 	close(listener);
 	close(heard[1]);
@@ -287,6 +356,7 @@ static const struct {
 	    "certificate is for mail.example.org, not for 127.0.0.1" },
 	{ "localhost", CERT_EXPIRED, "certificate expired on 20" },
 	{ "localhost", CERT_NOT_YET, "certificate becomes valid on 20" },
+	{ "localhost", CERT_CLIENT, "certificate is not for servers" },
 };
 
 START_TEST(a_bad_certificate_is_refused_by_its_fault)
@@ -311,6 +381,76 @@ START_TEST(old_tls_is_refused)
 	ck_assert_int_eq(try("localhost", TLS_IMPLICIT, CERT_GOOD,
 	    "NORMAL:-VERS-ALL:+VERS-TLS1.1:+VERS-TLS1.0"), -1);
 	ck_assert_msg(err.kind == ERR_TLS, "%s", err.text);
+	ck_assert_ptr_null(strstr(end_server(), "LOGIN"));
+}
+END_TEST
+
+/* F-D3: what was recorded must not be readable with a key stolen later. */
+START_TEST(static_rsa_is_refused)
+{
+	ck_assert_int_eq(try("localhost", TLS_IMPLICIT, CERT_RSA,
+	    "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA"), -1);
+	ck_assert_msg(err.kind == ERR_TLS, "%s", err.text);
+	ck_assert_ptr_null(strstr(end_server(), "LOGIN"));
+	if (try("localhost", TLS_IMPLICIT, CERT_RSA,
+		"NORMAL:-VERS-ALL:+VERS-TLS1.2") == -1)
+		ck_abort_msg("%s", err.text);
+	end_server();
+}
+END_TEST
+
+START_TEST(alpn_says_imap)
+{
+	alpn = "imap";
+	if (try("localhost", TLS_IMPLICIT, CERT_GOOD, "NORMAL") == -1)
+		ck_abort_msg("%s", err.text);
+	ck_assert_ptr_nonnull(strstr(end_server(), "ALPN imap"));
+}
+END_TEST
+
+/* Some proxy before it knows the protocols of the web only. */
+START_TEST(a_server_that_refuses_alpn_is_asked_without)
+{
+	alpn = "h2";
+	n_connections = 2;
+	if (try("localhost", TLS_IMPLICIT, CERT_GOOD, "NORMAL") == -1)
+		ck_abort_msg("%s", err.text);
+	ck_assert_ptr_nonnull(strstr(end_server(), "LOGIN"));
+}
+END_TEST
+
+/* F-D8 */
+START_TEST(authenticate_login_where_there_is_nothing_else)
+{
+	const char *heard;
+
+	capabilities = "IMAP4rev1 LOGINDISABLED AUTH=LOGIN";
+	if (try("localhost", modes[_i], CERT_GOOD, "NORMAL") == -1)
+		ck_abort_msg("%s", err.text);
+	heard = end_server();
+	ck_assert_ptr_nonnull(strstr(heard,
+	    "AUTHENTICATE LOGIN\r\nYW5u\r\nc2VjcmV0\r\n"));
+	ck_assert_ptr_null(strstr(heard, "LOGIN \"ann\""));
+}
+END_TEST
+
+/* F-D4: neither takes longer than connect_timeout, both do. */
+START_TEST(handshake_and_greeting_share_their_time)
+{
+	int64_t begin = clock_mono_msecs();
+	struct remote_params params = { .host = "localhost",
+		.tls = TLS_IMPLICIT, .login = "ann", .password = "secret",
+		.connect_msecs = 1200, .command_msecs = 9000,
+		.max_line = 65536, .max_literal = 65536,
+		.max_reply = 1 << 20 };
+	struct remote *r;
+
+	pause_msecs = 900;
+	params.port = start_server(TLS_IMPLICIT, CERT_GOOD, "NORMAL");
+	err = (struct err)ERR_INIT;
+	ck_assert_int_eq(remote_open(&r, &params, &err), -1);
+	ck_assert_int_eq(err.kind, ERR_DEADLINE);
+	ck_assert_int_ge(clock_mono_msecs() - begin, 1100);
 	ck_assert_ptr_null(strstr(end_server(), "LOGIN"));
 }
 END_TEST
@@ -397,6 +537,12 @@ main(void)
 	tcase_add_loop_test(t, a_bad_certificate_is_refused_by_its_fault, 0,
 	    COUNT(refused) * 2);
 	tcase_add_test(t, old_tls_is_refused);
+	tcase_add_test(t, static_rsa_is_refused);
+	tcase_add_test(t, alpn_says_imap);
+	tcase_add_test(t, a_server_that_refuses_alpn_is_asked_without);
+	tcase_add_loop_test(t, authenticate_login_where_there_is_nothing_else,
+	    0, 2);
+	tcase_add_test(t, handshake_and_greeting_share_their_time);
 	tcase_add_test(t, a_plain_server_on_a_tls_port_is_refused);
 	tcase_add_test(t, a_silent_handshake_ends_at_the_deadline);
 	tcase_add_test(t, a_bad_ca_file_is_a_configuration_error);
