@@ -1,14 +1,14 @@
 """Random histories: what a second client does, and whether the copy follows.
 
 A history is a few turns.  In a turn a second client does one to six things to
-the folders of an account, then a pass is ordered and nobody waits for it.  At
-the end the copy must become what the server has, and a message that was only
+the folders of an account, then a pass is ordered, which is waited for or not.
+At the end the copy must become what the server has, and a message that was only
 moved must be the row it was.  The next history of the account begins where
 that one ended, so that they start from all kinds of states.
 
 What is done follows from the account's seed and the number of the history
-alone; only when the passes happen does not.  A failure names both, what was
-done, and the command that does it again.
+alone; only what a pass sees that nobody waits for does not.  A failure names
+both, what was done, and the command that does it again.
 """
 
 import contextlib
@@ -16,13 +16,14 @@ import hashlib
 import os
 import random
 import signal
+import smtplib
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from fleet import ask
 from herd import (Client, Refusal, deliver, message, server_state,
                   state_differences, uid_set)
-from servers import within
+from servers import Timeout, wait_for, within
 
 SYSTEM_FLAGS = ["\\Seen", "\\Flagged", "\\Answered", "\\Draft"]
 KEYWORDS = ["$Forwarded", "$Junk", "Work", "x.y-z", "Later"]
@@ -51,7 +52,8 @@ class Account:
         self.rows = {}      # {digest: row id} of what is there once
         with Client(imap, login) as client:
             for _ in range(self.random.randrange(3, 9)):
-                client.append("INBOX", self.raw())
+                with contextlib.suppress(Refusal):
+                    client.append("INBOX", self.raw())
 
     def begin(self):
         self.number += 1
@@ -71,7 +73,8 @@ class Account:
         action = r.choices(list(self.ACTIONS), self.ACTIONS.values())[0]
         try:
             getattr(self, action)(client, paths, path)
-        except Refusal as e:  # a folder with folders below it, say
+        # A folder with folders below it, say, or a message that is none.
+        except (Refusal, smtplib.SMTPException) as e:
             self.tell(str(e))
 
     def tell(self, text):
@@ -90,7 +93,20 @@ class Account:
         text = "".join(self.random.choice("abcdefgh \n")
                        for _ in range(self.random.randrange(400)))
         self.last = message(f"History {self.counter}", text, name, headers)
+        if self.random.random() < 0.1:
+            self.last = self.odd(self.last)
         return self.last
+
+    def odd(self, raw):
+        """What is no proper message is mail all the same."""
+        head, _, body = raw.partition(b"\r\n\r\n")
+        octets = bytes(self.random.randrange(128, 256) for _ in range(50))
+        return self.random.choice([
+            head + b"\r\n\r\n" + body.rstrip(), head + b"\r\n\r\n",
+            head + b"\r\n", b"\r\n" + body, body or b"x",
+            head + b"\r\n\r\n" + octets + body,
+            b"X-Octets: " + octets + b"\r\n" + raw,
+            head + b"\r\n\r\n" + b"long " * 5000, raw + body * 500])
 
     def some(self, client, path, most=4):
         client.select(path)
@@ -217,7 +233,8 @@ class Account:
             client.delete(path)
             client.create(path)
             for _ in range(count):
-                client.append(path, self.raw())
+                with contextlib.suppress(Refusal):
+                    client.append(path, self.raw())
 
     def uidvalidity(self, client, _, path):
         client.select(path, readonly=True)  # Courier counts them then
@@ -271,14 +288,15 @@ class Run:
             a.id = herd.add_account(imap, a.login, user)
         for a in self.accounts:
             herd.wait_live(a.id)
-        for n, a in enumerate(self.accounts):
+        for a in self.accounts:
             herd.wait_owned(a.id)
-            self.ask("tier", a, tier="hot" if n % 2 else "cold")
+            self.ask("tier", a, tier="hot" if a.seed % 2 else "cold")
         self.settle()
 
     def ask(self, command, account, **more):
         answer = ask(self.daemons[0], command, account=account.id, **more)
         assert answer["ok"], f"{command}: {answer}"
+        return answer
 
     def one_each(self):
         """One history of each account."""
@@ -294,8 +312,15 @@ class Run:
         self.settle()
 
     def turn(self, account):
+        """Every second pass is waited for, the next one is overtaken by what
+        happens then."""
         account.turn()
+        before = self.ask("explain", account)["passes"]
         self.ask("poll", account)
+        if account.random.random() < 0.5:
+            with contextlib.suppress(Timeout):  # a child was killed, say
+                wait_for(lambda: self.ask("explain", account)["passes"]
+                         > before, 3)
 
     def kill_a_child(self):
         pids = [pid for d in self.daemons for pid in d.pids()]
