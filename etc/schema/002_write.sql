@@ -461,6 +461,8 @@ BEGIN
 	END IF;
 
 	-- 2. Messages that lost their place and turn up here: the same bytes.
+	-- Of several, the one that lost it last: what was expunged earlier
+	-- was meant to go.
 	IF todo IS NOT NULL AND EXISTS (SELECT FROM message_state
 	    WHERE account_id = acc AND lost_at IS NOT NULL) THEN
 		WITH want AS (
@@ -472,9 +474,10 @@ BEGIN
 		), have AS (
 			SELECT s.blob_id, s.message_id, row_number() OVER (
 			    PARTITION BY s.blob_id
-			    ORDER BY s.mailbox_id = box DESC,
-			        s.deleted_at IS NULL DESC, s.uid,
-			        s.message_id) AS k
+			    ORDER BY (s.mailbox_id = box
+			        AND s.deleted_at IS NULL) DESC,
+			        s.deleted_at IS NULL DESC, s.lost_at DESC,
+			        s.uid, s.message_id) AS k
 			FROM (SELECT DISTINCT blob_id FROM want) w
 			CROSS JOIN LATERAL (SELECT * FROM message_state
 			    WHERE account_id = acc AND blob_id = w.blob_id
@@ -729,8 +732,9 @@ BEGIN
 		SELECT s.message_id, m.mid, m.size, m.internal_date AS at,
 		    row_number() OVER (
 		    PARTITION BY m.mid, m.size, m.internal_date
-		    ORDER BY s.mailbox_id = box DESC,
-		        s.deleted_at IS NULL DESC, s.message_id) AS k
+		    ORDER BY (s.mailbox_id = box AND s.deleted_at IS NULL) DESC,
+		        s.deleted_at IS NULL DESC, s.lost_at DESC,
+		        s.message_id) AS k
 		FROM (SELECT DISTINCT mid FROM want) w
 		CROSS JOIN LATERAL (SELECT * FROM message_state
 		    WHERE account_id = acc AND mid = w.mid

@@ -637,6 +637,25 @@ START_TEST(of_twins_that_moved_each_keeps_one_id)
 }
 END_TEST
 
+START_TEST(of_twins_the_one_lost_last_has_moved)
+{
+	struct folder *archive = world_folder(&w, "Archive");
+	struct mail m = { .uid = 5, .id = "m@x" };
+	struct mail twin = { .uid = 3, .id = "m@x" };
+	struct mail moved = { .uid = 9, .id = "m@x" };
+	const uint32_t gone[] = { 5 }, gone_there[] = { 3 };
+	int64_t id;
+
+	world_deliver(&w, inbox, &m);
+	id = world_deliver(&w, archive, &twin);
+	world_apply(&w, inbox, NULL, 0, gone, 1);
+	world_apply(&w, archive, NULL, 0, gone_there, 1);
+	ck_assert_int_eq(0, world_deliver(&w, inbox, &moved));
+	ck_assert_int_eq(id_at(inbox, 9), id);
+	check_counters();
+}
+END_TEST
+
 START_TEST(an_expunge_of_long_ago_is_not_undone)
 {
 	struct folder *archive = world_folder(&w, "Archive");
@@ -1311,6 +1330,7 @@ make_suite(void)
 	tcase_add_test(t, a_moved_message_keeps_its_id_and_thread);
 	tcase_add_test(t, a_message_that_moved_and_came_back_is_the_same);
 	tcase_add_test(t, of_twins_that_moved_each_keeps_one_id);
+	tcase_add_test(t, of_twins_the_one_lost_last_has_moved);
 	tcase_add_test(t, an_expunge_of_long_ago_is_not_undone);
 	tcase_add_test(t, a_deleted_uid_that_shows_up_again_is_alive);
 	tcase_add_test(t, uids_that_swapped_are_recognised_by_header);
