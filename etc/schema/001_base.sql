@@ -115,6 +115,8 @@ CREATE TABLE mailbox (
 	park_reason     text NOT NULL DEFAULT '',
 	park_failures   integer NOT NULL DEFAULT 0,
 	no_condstore    text NOT NULL DEFAULT '',
+	-- messages that the server counts and a full comparison never saw
+	unseen          bigint NOT NULL DEFAULT 0,
 	last_poll_at    timestamptz,
 	created_at      timestamptz NOT NULL DEFAULT now(),
 	deleted_at      timestamptz
@@ -375,6 +377,8 @@ CREATE TABLE jobs (
 	payload         jsonb NOT NULL DEFAULT '{}',
 	attempts        integer NOT NULL DEFAULT 0,
 	max_attempts    integer NOT NULL DEFAULT 10,
+	-- how far its work was when it failed last
+	progress        bigint NOT NULL DEFAULT 0,
 	run_at          timestamptz NOT NULL DEFAULT now(),
 	lock_until      timestamptz,
 	owner           text,
@@ -401,7 +405,10 @@ CREATE UNIQUE INDEX jobs_one_running ON jobs (dedup_key)
 	WHERE state = 'running';
 CREATE INDEX jobs_account ON jobs (account_id);
 
--- Steps that killed a child (R-SYNC-9).  uid 0..0: the folder as a whole.
+-- What made trouble (R-SYNC-9): it killed a child, ended the connection, was
+-- refused.  uid 0..0: the folder as a whole.  `noted` is left out of ordinary
+-- work and tried alone after it; `parked` waits for next_at; NULL there: not to
+-- be tried again.
 CREATE TABLE quarantine (
 	id              bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
 	account_id      uuid NOT NULL,
@@ -416,6 +423,7 @@ CREATE TABLE quarantine (
 	reason          text NOT NULL DEFAULT '',
 	first_at        timestamptz NOT NULL DEFAULT now(),
 	last_at         timestamptz NOT NULL DEFAULT now(),
+	next_at         timestamptz DEFAULT now(),
 	UNIQUE (mailbox_id, step, uid_from, uid_to)
 );
 CREATE INDEX quarantine_account ON quarantine (account_id);

@@ -704,7 +704,10 @@ BEGIN
 	    lost_at = coalesce(lost_at, now())
 	WHERE mailbox_id = box AND uid IS NOT NULL;
 	PERFORM mailbox_advance(acc, box, gen, cur, 0);
-	UPDATE mailbox SET is_remapping = true, messages = 0 WHERE id = box;
+	UPDATE mailbox SET is_remapping = true, messages = 0, unseen = 0
+	WHERE id = box;
+	-- Its UIDs are those of other messages now.
+	DELETE FROM quarantine WHERE mailbox_id = box AND uid_from <> 0;
 END $$;
 
 -- Rows without a place whose Message-ID, size and date are those of a place.

@@ -123,25 +123,102 @@ LANGUAGE sql AS $$
 	FROM next n WHERE j.id = n.id
 $$;
 
+-- How far the first synchronisation of an account is: grows with each commit
+-- that moves a cursor, and with each trouble that is known by its name since.
+CREATE FUNCTION job_progress(kind_ text, account uuid) RETURNS bigint
+LANGUAGE sql AS $$
+	SELECT CASE kind_ WHEN 'sync_bootstrap_account' THEN
+	    (SELECT coalesce(sum(generation), 0) FROM mailbox
+	        WHERE account_id = account)
+	    + (SELECT count(*) + count(*) FILTER (WHERE state = 'parked')
+	        FROM quarantine WHERE account_id = account)
+	    ELSE 0 END::bigint
+$$;
+
 -- The owner's attempt (0: any of his) failed: 'queued' again, 'dead', or 'done' when a newer
--- job of the same kind waits already.  NULL: it is not the owner's.
+-- job of the same kind waits already.  NULL: it is not the owner's.  One that
+-- got further than the last has as many attempts as a new one, and comes again
+-- at `soon` instead of `next`.
 CREATE FUNCTION job_failed(id_ uuid, owner_ text, attempt integer,
-    text_ text, is_hopeless boolean, next timestamptz) RETURNS text
+    text_ text, is_hopeless boolean, next timestamptz, soon timestamptz) RETURNS text
 LANGUAGE sql AS $$
 	UPDATE jobs j SET state = n.state, owner = NULL, lock_until = NULL,
-	    rung_at = NULL, run_at = coalesce(next, now()),
+	    rung_at = NULL,
+	    run_at = CASE WHEN n.is_further THEN soon
+	        ELSE coalesce(next, now()) END,
+	    attempts = CASE WHEN n.is_further THEN 0 ELSE j.attempts END,
+	    progress = greatest(j.progress, n.now_at),
 	    last_error = text_,
 	    finished_at = CASE n.state WHEN 'queued' THEN NULL
 	        ELSE now() END
-	FROM (SELECT id, CASE
-	    WHEN is_hopeless OR attempts >= max_attempts THEN 'dead'
+	FROM (SELECT id, now_at, now_at > progress AS is_further, CASE
+	    WHEN is_hopeless
+	        OR (attempts >= max_attempts AND now_at <= progress)
+	        THEN 'dead'
 	    WHEN EXISTS (SELECT FROM jobs q WHERE q.state = 'queued'
 	        AND q.dedup_key = r.dedup_key) THEN 'done'
 	    ELSE 'queued' END AS state
-	    FROM jobs r WHERE id = id_) n
+	    FROM jobs r, job_progress(r.kind, r.account_id) now_at
+	    WHERE id = id_) n
 	WHERE j.id = n.id AND j.state = 'running' AND j.owner = owner_
 	    AND (attempt = 0 OR j.attempts = attempt)
 	RETURNING j.state
+$$;
+
+-- --- quarantine -------------------------------------------------------------
+
+-- One more attempt at a step; a folder that is parked says so itself, too.
+-- Only for a folder that is there: the account may be gone since.
+CREATE FUNCTION quarantine_set(acc uuid, box bigint, step_ text, from_ bigint,
+    to_ bigint, attempts_ integer, state_ text, reason_ text,
+    next timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO quarantine AS q (account_id, mailbox_id, step, uid_from,
+	    uid_to, attempts, state, reason, next_at)
+	SELECT acc, b.id, step_, from_, to_, attempts_, state_, reason_, next
+	FROM mailbox b
+	WHERE b.id = box AND b.account_id = acc AND b.deleted_at IS NULL
+	ON CONFLICT (mailbox_id, step, uid_from, uid_to) DO UPDATE
+	SET attempts = excluded.attempts, reason = excluded.reason,
+	    last_at = now(), state = excluded.state,
+	    next_at = excluded.next_at
+	WHERE q.state <> 'skipped';
+	IF step_ = 'folder' AND state_ = 'parked' AND EXISTS (
+	    SELECT FROM quarantine WHERE mailbox_id = box AND step = step_
+	        AND state = state_) THEN
+		UPDATE mailbox SET parked_until = next, park_reason = reason_,
+		    park_failures = attempts_
+		WHERE id = box AND account_id = acc;
+	END IF;
+END $$;
+
+CREATE FUNCTION quarantine_clear(acc uuid, box bigint, step_ text,
+    from_ bigint, to_ bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	DELETE FROM quarantine
+	WHERE account_id = acc AND mailbox_id = box AND step = step_
+	    AND uid_from = from_ AND uid_to = to_;
+	IF step_ = 'folder' THEN
+		UPDATE mailbox SET parked_until = NULL, park_reason = '',
+		    park_failures = 0
+		WHERE id = box AND account_id = acc AND park_failures > 0;
+	END IF;
+END $$;
+
+-- Past by every worker's clock.
+CREATE FUNCTION due_by_now() RETURNS timestamptz
+LANGUAGE sql STABLE AS $$ SELECT now() - interval '1 minute' $$;
+
+-- All that waits is tried in the next pass.
+CREATE FUNCTION quarantine_wake(acc uuid) RETURNS void
+LANGUAGE sql AS $$
+	UPDATE quarantine SET next_at = due_by_now()
+	WHERE account_id = acc AND state <> 'skipped'
+	    AND next_at > due_by_now();
+	UPDATE mailbox SET parked_until = due_by_now()
+	WHERE account_id = acc AND parked_until > due_by_now();
 $$;
 
 -- --- search -----------------------------------------------------------------

@@ -196,19 +196,25 @@ requeue(struct clerk *clerk, struct err *err)
 }
 
 static int
-answer_due_jobs(struct clerk *clerk, const struct msg_sweep *ask,
-    struct err *err)
+tell_due_jobs(struct clerk *clerk, struct err *err)
 {
 	struct due_job *due;
 	size_t n;
 
-	send_yields(clerk, ask);
-	if (requeue(clerk, err) == -1 || store_jobs_due(clerk->store, DUE_LIMIT, RUNG_SECS, clerk->arena,
+	if (store_jobs_due(clerk->store, DUE_LIMIT, RUNG_SECS, clerk->arena,
 		&due, &n, err) == -1)
 		return -1;
 	send_due(clerk, due, n, QUEUE_INTERACTIVE);
 	send_due(clerk, due, n, QUEUE_BULK);
 	return 0;
+}
+
+static int
+answer_due_jobs(struct clerk *clerk, const struct msg_sweep *ask,
+    struct err *err)
+{
+	send_yields(clerk, ask);
+	return requeue(clerk, err) == -1 ? -1 : tell_due_jobs(clerk, err);
 }
 
 static void
@@ -351,18 +357,42 @@ do_upkeep(struct clerk *clerk, struct err *err)
 	return err->kind == ERR_NONE ? 0 : -1;
 }
 
+static void
+tell_risk(struct clerk *clerk, const struct msg_risk *msg, bool is_parked)
+{
+	struct msg_event event;
+
+	memset(&event, 0, sizeof(event));
+	event.event = EVENT_QUARANTINE;
+	event.account_id = msg->account_id;
+	event.mailbox_id = msg->folder_id;
+	event.done = msg->uid_from;
+	snprintf(event.name, sizeof(event.name), "%s",
+	    is_parked ? "parked" : "noted");
+	snprintf(event.reason, sizeof(event.reason), "%s", msg->how);
+	runtime_send(&clerk->rt, MSG_EVENT, &event);
+}
+
 static int
 note_risk(struct clerk *clerk, const struct msg_risk *msg, struct err *err)
 {
-	const struct risk risk = {
+	struct risk risk = {
 		.folder_id = msg->folder_id,
 		.step = msg->step,
 		.uid_from = msg->uid_from,
 		.uid_to = msg->uid_to,
 	};
+	const struct risk_rule rule = {
+		.limit = (unsigned)child_conf()->risk_attempts,
+		.pause_secs = child_conf()->poll_warm,
+	};
 
-	return store_risk_note(clerk->store, &msg->account_id, &risk,
-	    msg->how, (unsigned)child_conf()->risk_attempts, err);
+	if (store_risk_count(clerk->store, &msg->account_id, &risk, msg->how,
+		&rule, err) == -1)
+		return -1;
+	if (risk.is_news || risk.attempts == 1)
+		tell_risk(clerk, msg, risk.is_news);
+	return 0;
 }
 
 /* Back to the queue, as an attempt that failed (R-JOB-2). */
@@ -371,20 +401,23 @@ note_lost(struct clerk *clerk, const struct msg_job_lost *msg,
     struct err *err)
 {
 	const struct job_attempt any = { msg->job_id, msg->owner, 0 };
+	const int64_t now = clock_wall_secs();
+	const struct job_again again = { .at_secs = now + 1,
+		.further_secs = now };
 	struct err how = ERR_INIT, failure = ERR_INIT;
 	struct msg_event event;
 	bool is_dead = false;
 
 	err_set(&how, ERR_TEMPORARY, "%s", msg->how);
-	if (store_job_failed(clerk->store, &any, &how, clock_wall_secs() + 1,
-		&is_dead, &failure) == -1) {
+	if (store_job_failed(clerk->store, &any, &how, &again, &is_dead,
+		&failure) == -1) {
 		if (failure.kind == ERR_GONE) /* never taken, or ended */
 			return 0;
 		*err = failure;
 		return -1;
 	}
-	if (!is_dead)
-		return 0;
+	if (!is_dead) /* it may have got further, and come again at once */
+		return tell_due_jobs(clerk, err);
 	memset(&event, 0, sizeof(event));
 	event.event = EVENT_JOB_FAILED;
 	event.job_id = msg->job_id;

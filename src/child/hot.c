@@ -75,7 +75,7 @@ obey(struct hot *hot)
 		}
 	}
 	if (is_woken)
-		catch_up(hot, sync_watch_catch_up);
+		catch_up(hot, sync_watch_look_anew);
 }
 
 static void

@@ -49,7 +49,7 @@ struct conf {
 	int64_t stop_timeout;
 
 	/* advanced: IMAP and limits */
-	int64_t connect_timeout, command_timeout;
+	int64_t connect_timeout, command_timeout, select_timeout;
 	int64_t max_message_mb, max_line_kb;
 	int64_t auth_refusals, auth_pause;
 	int64_t backoff_first, backoff_max, host_connect_rate;

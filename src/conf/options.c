@@ -247,6 +247,10 @@ const struct option options[] = {
 	    .preset = "60", .group = CONF_ADVANCED, LIVE,
 	    .help = "For one IMAP command; while data flows, for each "
 		    "stretch without progress." },
+	{ NAMED(select_timeout), .type = CONF_SECS, .min = 1, .max = 3600,
+	    .preset = "300", .group = CONF_ADVANCED, LIVE,
+	    .help = "For opening one folder, while the server shows at least "
+		    "each command_timeout that it is at work." },
 	{ NAMED(max_message_mb), .type = CONF_INT, .min = 1, .max = 2047,
 	    .preset = "256", .group = CONF_ADVANCED, LIVE,
 	    .help = "MiB above which of a message only the header is "
@@ -276,8 +280,8 @@ const struct option options[] = {
 		    "one after the other." },
 	{ NAMED(risk_attempts), .type = CONF_INT, .min = 1, .max = 10,
 	    .preset = "2", .group = CONF_ADVANCED, LIVE,
-	    .help = "Deaths of a child at one message or folder before that "
-		    "is quarantined." },
+	    .help = "Deaths of a child, ended connections or refusals at one "
+		    "message or folder before that is quarantined." },
 	{ NAMED(batch_messages), .type = CONF_INT, .min = 1, .max = 1000,
 	    .preset = "400", .group = CONF_ADVANCED, LIVE,
 	    .help = "New messages written in one transaction at most." },

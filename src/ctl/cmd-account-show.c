@@ -17,7 +17,7 @@
 enum cell {
 	CELL_EMAIL, CELL_USER, CELL_USER_ID, CELL_STATE, CELL_REASON,
 	CELL_SINCE, CELL_NEXT, CELL_TIER, CELL_OWNER, CELL_TTL, CELL_CONNS,
-	CELL_MAILBOXES, CELL_MESSAGES, CELL_LAST_MAIL, CELL_LAST_SYNC,
+	CELL_MAILBOXES, CELL_MESSAGES, CELL_ASIDE, CELL_LAST_MAIL, CELL_LAST_SYNC,
 	CELL_NEXT_TRY, CELL_LAST_ERROR, CELL_EPOCH, CELL_IMAP, CELL_SMTP,
 	CELL_ID,
 	N_CELLS
@@ -38,6 +38,8 @@ enum cell {
 	" (SELECT count(*) FROM mailboxes m WHERE m.account_id = a.id),"  \
 	" (SELECT coalesce(sum(m.messages), 0) FROM mailboxes m"          \
 	"  WHERE m.account_id = a.id),"                                   \
+	" (SELECT nullif(count(*), 0) FROM quarantine q"                  \
+	"  WHERE q.account_id = a.id AND q.state <> 'noted'),"            \
 	" extract(epoch FROM a.last_mail_at)::bigint,"                    \
 	" extract(epoch FROM a.last_sync_at)::bigint,"                    \
 	" extract(epoch FROM a.next_try_at)::bigint, a.last_error,"       \
@@ -69,6 +71,8 @@ static const struct column list_columns[] = {
 	[CELL_MAILBOXES] = { "mailboxes", NULL, COLUMN_NUMBER,
 	    COLUMN_JSON_ONLY },
 	[CELL_MESSAGES] = { "messages", NULL, COLUMN_NUMBER },
+	[CELL_ASIDE] = { "quarantined", "ASIDE", COLUMN_NUMBER,
+	    COLUMN_IF_SET, 0, tint_error },
 	[CELL_LAST_MAIL] = { "last_mail_at", "MAIL", COLUMN_AGE },
 	[CELL_LAST_SYNC] = { "last_sync_at", "SYNC", COLUMN_AGE },
 	[CELL_NEXT_TRY] = { "next_try", NULL, COLUMN_TIME, COLUMN_JSON_ONLY },
@@ -100,6 +104,8 @@ static const struct column show_columns[] = {
 	    COLUMN_IF_SET },
 	[CELL_MAILBOXES] = { "mailboxes", "Folders", COLUMN_NUMBER },
 	[CELL_MESSAGES] = { "messages", "Messages", COLUMN_NUMBER },
+	[CELL_ASIDE] = { "quarantined", "Quarantined", COLUMN_NUMBER,
+	    COLUMN_IF_SET, 0, tint_error },
 	[CELL_LAST_MAIL] = { "last_mail_at", "Last mail", COLUMN_TIME },
 	[CELL_LAST_SYNC] = { "last_sync_at", "Last sync", COLUMN_TIME },
 	[CELL_NEXT_TRY] = { "next_try", "Next try", COLUMN_TIME,

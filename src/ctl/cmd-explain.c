@@ -20,7 +20,7 @@ enum cell {
 	CELL_ID, CELL_EMAIL, CELL_USER_ID, CELL_STATE, CELL_REASON,
 	CELL_SINCE, CELL_HOST, CELL_LAST_MAIL, CELL_LAST_SYNC, CELL_LAST_ERROR,
 	CELL_REFUSALS, CELL_WAIT, CELL_EPOCH, CELL_FENCE_OWNER, CELL_ACTIVE,
-	CELL_NEXT_TRY,
+	CELL_NEXT_TRY, CELL_ASIDE, CELL_ASIDE_WHAT, CELL_ASIDE_NEXT,
 };
 
 #define SQL_SECS(column) " extract(epoch FROM " column ")::bigint"
@@ -31,9 +31,16 @@ static const char sql[] = "SELECT a.id, a.email, a.user_id, a.state,"
     " a.last_error, a.auth_failures,"
     " greatest(0, ceil(extract(epoch FROM a.next_try_at - now())))::bigint,"
     " coalesce(f.epoch, 0), coalesce(f.owner, ''),"
-    SQL_SECS("u.last_active_at") "," SQL_SECS("a.next_try_at")
+    SQL_SECS("u.last_active_at") "," SQL_SECS("a.next_try_at") ","
+    " coalesce(q.n, 0), q.what, " SQL_SECS("q.next_at")
     " FROM accounts a JOIN users u ON u.id = a.user_id"
     " LEFT JOIN account_fence f ON f.account_id = a.id"
+    " LEFT JOIN (SELECT count(*) AS n, min(q.next_at) AS next_at,"
+    "  (array_agg(b.path || CASE WHEN q.uid_from = 0 THEN '' ELSE"
+    "   ', UID ' || q.uid_from END || ': ' || q.reason"
+    "   ORDER BY q.last_at DESC))[1] AS what"
+    "  FROM quarantine q JOIN mailbox b ON b.id = q.mailbox_id"
+    "  WHERE q.account_id = $1::uuid AND q.state <> 'noted') q ON true"
     " WHERE a.id = $1::uuid";
 
 struct story {
@@ -113,6 +120,15 @@ tell_row(struct story *s)
 	    clock_format_span(span, sizeof(span), s->now - number(s,
 		CELL_SINCE)), row[CELL_REASON][0] != '\0' ? ": " : "",
 	    row[CELL_REASON]);
+	set_number(s, "quarantined", number(s, CELL_ASIDE));
+	if (number(s, CELL_ASIDE) == 0)
+		return;
+	set_number(s, "quarantine_next_at", number(s, CELL_ASIDE_NEXT));
+	say(s, "aside", "%s in quarantine, the last: %s", row[CELL_ASIDE],
+	    row[CELL_ASIDE_WHAT]);
+	if (number(s, CELL_ASIDE_NEXT) > s->now)
+		say(s, "aside", "tried again in %s", clock_format_span(span,
+		    sizeof(span), number(s, CELL_ASIDE_NEXT) - s->now));
 }
 
 static void
@@ -309,15 +325,14 @@ add_state(struct ctl *ctl, const char *id, json_t *reply)
 	struct err ignored = ERR_INIT;
 	struct story s = { .ctl = ctl, .object = reply,
 		.chain = json_array(), .now = clock_wall_secs() };
-	size_t i = json_array_size(chain) > 0 ? 1 : 0;
+	size_t i = json_array_size(chain) > 0 ? 1 : 0, n;
 	json_t *line;
 
 	if (load_row(ctl, id, &s.row, &ignored) == 0) {
 		tell_row(&s);
 		/* The first line of both is the account's name. */
-		line = json_array_get(s.chain, 1);
-		if (line != NULL)
-			json_array_insert(chain, i, line);
+		for (n = 1; (line = json_array_get(s.chain, n)) != NULL; n++)
+			json_array_insert(chain, i + n - 1, line);
 	}
 	json_decref(s.chain);
 }
@@ -343,7 +358,7 @@ static void
 tell_times(json_t *reply)
 {
 	static const char *const keys[] = { "state_since", "last_mail_at",
-		"last_pass_at", "last_error_at" };
+		"last_pass_at", "last_error_at", "quarantine_next_at" };
 
 	for (size_t i = 0; i < N_COLUMNS(keys); i++) {
 		json_t *value = json_object_get(reply, keys[i]);

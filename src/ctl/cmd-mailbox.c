@@ -27,7 +27,7 @@ static const struct listing mailbox_listing = {
 	" extract(epoch FROM last_poll_at)::bigint,"
 	" uidvalidity, uidnext, highestmodseq,"
 	" extract(epoch FROM parked_until)::bigint, id,"
-	" CASE WHEN parked_until > now()"
+	" CASE WHEN park_reason <> ''"
 	"   THEN 'parked: ' || park_reason"
 	"  WHEN NOT is_selectable THEN 'not selectable'"
 	"  WHEN missing_since IS NOT NULL THEN 'missing at the server'"

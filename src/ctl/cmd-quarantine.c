@@ -27,6 +27,7 @@ static const struct column quarantine_columns[] = {
 	{ "state", NULL, COLUMN_TEXT, 0, 0, tint_quarantine },
 	{ "attempts", "TRIES", COLUMN_NUMBER },
 	{ "last_at", "LAST", COLUMN_AGE },
+	{ "next_at", "NEXT", COLUMN_AGE },
 	{ "reason", NULL, COLUMN_TEXT, COLUMN_FLEX, 12 },
 };
 
@@ -38,7 +39,8 @@ static const struct listing quarantine_listing = {
 	"  WHEN q.uid_from = q.uid_to THEN q.uid_from::text"
 	"  ELSE q.uid_from || ':' || q.uid_to END,"
 	" q.uid_from, q.uid_to, q.step, q.state, q.attempts,"
-	" extract(epoch FROM q.last_at)::bigint, q.reason"
+	" extract(epoch FROM q.last_at)::bigint,"
+	" extract(epoch FROM q.next_at)::bigint, q.reason"
 	" FROM quarantine q LEFT JOIN accounts a ON a.id = q.account_id"
 	" LEFT JOIN mailbox m ON m.id = q.mailbox_id"
 	" WHERE $1::uuid IS NULL OR q.account_id = $1::uuid"
@@ -61,6 +63,26 @@ cmd_quarantine_list(struct ctl *ctl, const struct args *args, struct err *err)
 	return ctl_list(ctl, &quarantine_listing, params, 1, err);
 }
 
+/* Its owner's children go by what they read when they began. */
+static void
+tell_owner(struct ctl *ctl, const struct store_rows *rows)
+{
+	struct msg_event event = { .event = EVENT_QUARANTINE };
+	struct err err = ERR_INIT;
+
+	if (uuid_parse(ROWS_CELL(rows, 0, 1), &event.account_id) == -1)
+		return;
+	event.mailbox_id = strtonum(ROWS_CELL(rows, 0, 2), 0, INT64_MAX, NULL);
+	event.done = strtonum(ROWS_CELL(rows, 0, 3), 0, INT64_MAX, NULL);
+	snprintf(event.name, sizeof(event.name), "%s",
+	    strcmp(ROWS_CELL(rows, 0, 0), "noted") == 0 ? "retry" :
+	    ROWS_CELL(rows, 0, 0));
+	if (ctl_redis(ctl, &err) == -1 ||
+	    lease_client_publish(ctl->redis, &event, &err) == -1)
+		ctl_note("%s (saved all the same; the next pass sees it)",
+		    err.text);
+}
+
 static int
 change(struct ctl *ctl, const char *number, const char *sql, struct err *err)
 {
@@ -76,6 +98,7 @@ change(struct ctl *ctl, const char *number, const char *sql, struct err *err)
 	if (rows->n_rows == 0)
 		return err_set(err, ERR_GONE, "no entry %s (see: mailherdctl "
 		    "quarantine list)", number);
+	tell_owner(ctl, rows);
 	if (ctl->is_json)
 		ctl_print_json(json_pack("{s:I, s:s}", "id",
 		    (json_int_t)strtonum(number, 1, INT64_MAX, NULL), "state",
@@ -83,23 +106,25 @@ change(struct ctl *ctl, const char *number, const char *sql, struct err *err)
 	return 0;
 }
 
+#define SQL_CHANGED " RETURNING state, account_id, mailbox_id, uid_from"
+
 int
 cmd_quarantine_retry(struct ctl *ctl, const struct args *args,
     struct err *err)
 {
-	/* The folder may have been parked because of this entry. */
+	/* A folder that is parked is so by this entry. */
 	return change(ctl, args->words[0],
-	    "WITH q AS (UPDATE quarantine SET state = 'noted', attempts = 0"
-	    "  WHERE id = $1::bigint RETURNING state, mailbox_id),"
+	    "WITH q AS (UPDATE quarantine SET state = 'noted', attempts = 0,"
+	    "  next_at = due_by_now() WHERE id = $1::bigint" SQL_CHANGED "),"
 	    " m AS (UPDATE mailbox SET parked_until = NULL, park_reason = ''"
 	    "  FROM q WHERE mailbox.id = q.mailbox_id)"
-	    " SELECT state FROM q", err);
+	    " SELECT * FROM q", err);
 }
 
 int
 cmd_quarantine_skip(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	return change(ctl, args->words[0],
-	    "UPDATE quarantine SET state = 'skipped' WHERE id = $1::bigint"
-	    " RETURNING state", err);
+	    "UPDATE quarantine SET state = 'skipped', next_at = NULL"
+	    " WHERE id = $1::bigint" SQL_CHANGED, err);
 }

@@ -159,7 +159,7 @@ struct msg_briefing {
 	char last_error[MSG_TEXT_SIZE];
 	uint8_t secret[MSG_SHORT_SECRET_SIZE]; /* sealed */
 	struct {
-		int64_t id, generation, stored, last_poll_secs;
+		int64_t id, generation, stored, explained, last_poll_secs;
 		uint64_t highestmodseq;
 		uint32_t uidvalidity, uidnext, backfill_below, messages,
 		    flag_scan_uid;
@@ -190,6 +190,7 @@ struct msg_activity {
 	X(EVENT_MESSAGE_DELETED, "message.deleted")      \
 	X(EVENT_THREAD, "thread.changed")                \
 	X(EVENT_MAILBOX, "mailbox.changed")              \
+	X(EVENT_QUARANTINE, "quarantine.changed")        \
 	X(EVENT_JOB_FAILED, "job.failed")                \
 	X(EVENT_OUTBOX, "outbox.changed")                \
 	X(EVENT_QUOTA, "quota.exceeded")

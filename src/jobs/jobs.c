@@ -90,7 +90,7 @@ take(const struct job_env *env, const struct job_ring *ring,
 
 static int64_t
 next_try(const struct job_env *env, const struct job_kind *kind,
-    const struct job *job, const struct err *failure)
+    unsigned attempts, const struct err *failure)
 {
 	uint32_t random = UINT32_MAX / 2;
 	int64_t first = kind->pause_first_secs, max = kind->pause_max_secs;
@@ -105,7 +105,7 @@ next_try(const struct job_env *env, const struct job_kind *kind,
 		max = env->conf->backoff_max * 6;
 	}
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	pause = backoff_msecs(job->attempts < 1 ? 1 : job->attempts,
+	pause = backoff_msecs(attempts < 1 ? 1 : attempts,
 	    first * 1000, max * 1000, random) / 1000;
 	if (pause < failure->retry_after_secs)
 		pause = failure->retry_after_secs;
@@ -117,6 +117,10 @@ write_end(const struct job_run *run, const struct job_kind *kind,
     struct job_outcome *out, struct err *err)
 {
 	const struct job_env *env = run->env;
+	const struct job_again again = {
+		.at_secs = next_try(env, kind, run->job->attempts, &out->failure),
+		.further_secs = next_try(env, kind, 1, &out->failure),
+	};
 	struct job_db db;
 	int rv;
 
@@ -128,8 +132,7 @@ write_end(const struct job_run *run, const struct job_kind *kind,
 		return -1;
 	if (out->failure.kind != ERR_NONE)
 		rv = store_job_failed(db.store, &run->attempt, &out->failure,
-		    next_try(env, kind, run->job, &out->failure),
-		    &out->is_dead, err);
+		    &again, &out->is_dead, err);
 	else if (run->is_yielded)
 		rv = store_job_yield(db.store, &run->attempt, err);
 	else

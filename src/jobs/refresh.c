@@ -26,6 +26,9 @@ refresh_find_fence(const struct job_env *env, const struct uuid *account_id,
 		return -1;
 	}
 	rv = store_account_load(db.store, account_id, arena, &account, err);
+	/* Whoever asks for it wants all to be tried. */
+	if (rv == 0)
+		rv = store_risks_wake(db.store, account_id, err);
 	if (rv == 0) {
 		fence_init(fence_r, account_id, account->epoch,
 		    account->owner);

@@ -26,6 +26,7 @@ enum field {
 	F_IDS = 1 << 8, /* message_ids and count */
 	F_JOB = 1 << 9, /* as "id" */
 	F_THREADS = 1 << 10, /* thread_ids and count */
+	F_UID = 1 << 11, /* done, as "uid"; 0: the folder */
 };
 
 static const char *
@@ -43,6 +44,8 @@ static const unsigned fields_of[EVENT_COUNT] = {
 	[EVENT_MESSAGE_DELETED] = F_ACCOUNT | F_MAILBOX_ID | F_IDS,
 	[EVENT_THREAD] = F_ACCOUNT | F_THREADS,
 	[EVENT_MAILBOX] = F_ACCOUNT | F_MAILBOX_ID | F_CHANGE,
+	[EVENT_QUARANTINE] = F_ACCOUNT | F_MAILBOX_ID | F_UID | F_CHANGE |
+	    F_REASON,
 	[EVENT_JOB_FAILED] = F_JOB | F_ACCOUNT | F_STATE | F_REASON,
 	[EVENT_OUTBOX] = F_JOB | F_ACCOUNT | F_STATE | F_REASON,
 	[EVENT_QUOTA] = F_USER,
@@ -76,6 +79,7 @@ static const struct {
 } number_fields[] = {
 	{ F_MAILBOX_ID, "mailbox_id", offsetof(struct msg_event, mailbox_id) },
 	{ F_PROGRESS, "done", offsetof(struct msg_event, done) },
+	{ F_UID, "uid", offsetof(struct msg_event, done) },
 	{ F_PROGRESS, "total", offsetof(struct msg_event, total) },
 };
 

@@ -539,6 +539,7 @@ void
 account_poll_now(struct account *account, struct master *m)
 {
 	account->schedule.full = clock_mono_msecs();
+	account->is_wanted_full = account->pool != NULL;
 	/* What the server has asked for is not ours to overrule. */
 	if (account->last_error_kind != ERR_AUTH &&
 	    account->last_error_kind != ERR_THROTTLED)

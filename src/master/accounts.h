@@ -19,6 +19,7 @@
 #include "lease/leases.h"
 #include "master/policy.h"
 #include "master/state.h"
+#include "proc/slots.h"
 
 #include <stdint.h>
 
@@ -58,9 +59,13 @@ struct account {
 	struct schedule schedule;
 	struct child *hot, *pool;
 	unsigned pool_scope; /* of the pass under way */
+	bool is_wanted_near, is_wanted_full; /* since it began */
 
 	/* failures */
 	unsigned failures;     /* passes in a row */
+	unsigned deaths;       /* in a row, each of something known */
+	unsigned deaths_there; /* of them at the same step and place */
+	struct slot_note last_death;
 	unsigned hot_failures; /* hot children in a row */
 	unsigned refusals;     /* logins in a row */
 	struct logins logins;

@@ -75,7 +75,8 @@ silence_msecs(const struct conf *conf, enum child_kind kind)
 {
 	/* A pass tells what it does now and then; several commands may pass
 	 * before it finds something to tell. */
-	int64_t msecs = conf->command_timeout * 1000 * 15;
+	int64_t msecs = conf->command_timeout * 1000 * 15 +
+	    conf->select_timeout * 1000;
 
 	/* A hot child looks, and tells, when its IDLE is begun anew. */
 	return kind == KIND_HOT ? msecs + conf->idle_restart_secs * 2000 :

@@ -51,6 +51,7 @@
 static const char *const channels[] = {
 	"events:account.state_changed",
 	"events:user.active",
+	"events:quarantine.changed",
 	"sync:released",
 };
 #define JOBS_CHANNELS 1

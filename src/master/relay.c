@@ -142,6 +142,36 @@ hear_event(struct master *m, const struct msg_event *event)
 		    event->name);
 }
 
+/* What a child, or the clerk for a dead one, has put aside: a poll tries it
+ * when all else is done. */
+static void
+note_quarantine(struct master *m, const struct msg_event *event)
+{
+	struct account *account = m->accounts == NULL ? NULL :
+	    account_find(m->accounts, &event->account_id);
+
+	if (strcmp(event->name, "parked") == 0)
+		m->counters.quarantined++;
+	if (strcmp(event->name, "noted") != 0 || account == NULL)
+		return;
+	policy_again(&account->schedule, clock_mono_msecs());
+	account->is_wanted_near = account->pool != NULL;
+	dispatch_soon(m);
+}
+
+/* An operator wants another try, or none. */
+static void
+hear_quarantine(struct master *m, const struct msg_event *event)
+{
+	struct account *account = m->accounts == NULL ? NULL :
+	    account_find(m->accounts, &event->account_id);
+
+	if (account != NULL && account->state == ACCOUNT_OWNED &&
+	    (strcmp(event->name, "retry") == 0 ||
+		strcmp(event->name, "skipped") == 0))
+		account_poll_now(account, m);
+}
+
 static void
 on_event(struct master *m, struct child *child, const struct msg_event *event)
 {
@@ -153,6 +183,8 @@ on_event(struct master *m, struct child *child, const struct msg_event *event)
 		return;
 	}
 	m->counters.events++;
+	if (event->event == EVENT_QUARANTINE)
+		note_quarantine(m, event);
 	/* An event may be lost; the set is looked at by every claimer. */
 	if (event->event == EVENT_ACCOUNT_STATE && m->keeper == NULL)
 		hints_set_live(m->redis, &event->account_id,
@@ -173,7 +205,11 @@ relay_event(void *arg, const char *text, size_t len)
 		keeper_claim_soon(m->keeper);
 	else if (event_parse(text, len, &event, &err) == -1)
 		log_debug(NULL, "event ignored: %s", err.text);
-	else if (!m->is_stopping)
+	else if (m->is_stopping)
+		return;
+	else if (event.event == EVENT_QUARANTINE)
+		hear_quarantine(m, &event);
+	else
 		hear_event(m, &event);
 }
 

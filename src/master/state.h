@@ -41,6 +41,7 @@ struct works;
 	X(jobs_done, "jobs that went well")                           \
 	X(jobs_failed, "jobs that failed")                            \
 	X(events, "events published")                                 \
+	X(quarantined, "messages and folders put into quarantine")    \
 	X(child_starts, "children started")                           \
 	X(child_deaths, "children that died of a signal or a bug")    \
 	X(idle_silent, "hot children replaced because their server "  \

@@ -28,6 +28,10 @@
 /* A hot child that has idled so long has proved itself. */
 #define PROVED_MSECS 60000
 
+/* Deaths in a row of what is known, each followed by a short pause. */
+#define DEATHS_MAX 200
+#define DEATH_PAUSE_MSECS 100
+
 /* --- failures ----------------------------------------------------------- */
 
 /* When anything may be tried again; all that has a say in it. */
@@ -113,6 +117,7 @@ account_went_well(struct account *account, struct master *m,
 		log_info(&account->log, "works again after %u failures",
 		    account->failures);
 	account->failures = 0;
+	account->deaths = 0;
 	account->refusals = 0;
 	account->last_error_kind = ERR_NONE;
 	account->last_error[0] = '\0';
@@ -141,9 +146,17 @@ account_went_well(struct account *account, struct master *m,
 
 /* --- a report ----------------------------------------------------------- */
 
+/* It did not get to its end, but further: no growing pauses then. */
+static bool
+has_progress(const struct msg_pass_done *done)
+{
+	return done->messages_new + done->messages_updated +
+	    done->messages_deleted > 0;
+}
+
 /* May free the account. */
 static void
-judge(struct master *m, struct account *account,
+judge(struct master *m, struct account *account, bool is_hot,
     const struct msg_pass_done *done)
 {
 	if (done->account_left_live || done->condemned) {
@@ -168,9 +181,19 @@ judge(struct master *m, struct account *account,
 		account_leave(account, m, "fenced",
 		    m->conf->claim_interval * 1000);
 		break;
+	case ERR_SERVER:
+		/* INBOX is refused: polls go on, and see to it. */
+		if (is_hot) {
+			log_debug(&account->log, "not followed: %s",
+			    done->text);
+			break;
+		}
+		/* FALLTHROUGH */
 	default:
 		if (done->outcome == ERR_THROTTLED)
 			note_complaint(account, m, done->is_limit);
+		if (has_progress(done))
+			account->failures = 0;
 		account_failed(account, m, done->outcome,
 		    done->retry_after_secs, done->text);
 		break;
@@ -217,6 +240,19 @@ judge_peek(struct master *m, struct account *account,
 	child_stop(account->hot, "silent");
 }
 
+/* What was asked for while the pass was under way it may not have seen. */
+static void
+account_wants_again(struct account *account)
+{
+	int64_t now = clock_mono_msecs();
+
+	if (account->is_wanted_near)
+		policy_again(&account->schedule, now);
+	if (account->is_wanted_full)
+		account->schedule.full = now;
+	account->is_wanted_near = account->is_wanted_full = false;
+}
+
 void
 verdict_pass(struct master *m, struct child *child, struct account *account,
     const struct msg_pass_done *done)
@@ -241,13 +277,14 @@ verdict_pass(struct master *m, struct child *child, struct account *account,
 			    account_is_idling(account), scope,
 			    clock_mono_msecs(), arc4random(),
 			    &account->schedule);
+		account_wants_again(account);
 	}
 	if (account->state != ACCOUNT_OWNED) {
 		account_leave_step(account, m);
 	} else {
 		if (done->outcome == ERR_NONE && done->peek != PEEK_NONE)
 			judge_peek(m, account, done);
-		judge(m, account, done);
+		judge(m, account, child->kind == KIND_HOT, done);
 	}
 	dispatch_soon(m);
 }
@@ -325,16 +362,43 @@ describe_end(const struct child *child, char *out, size_t size)
 	return out;
 }
 
-void
+static void
+account_note_death(struct account *account, const struct slot_note *note)
+{
+	const struct slot_note *last = &account->last_death;
+	bool is_there = note->folder_id == last->folder_id &&
+	    note->step == last->step && note->uid_from == last->uid_from;
+
+	account->deaths_there = is_there ? account->deaths_there + 1 : 1;
+	account->last_death = *note;
+}
+
+/* What killed it is known by its name, and will be gone around. */
+static bool
+ask_to_count(struct master *m, const struct slot_note *note, const char *how)
+{
+	struct msg_risk risk = {
+		.account_id = note->account_id,
+		.folder_id = note->folder_id,
+		.step = note->step,
+		.uid_from = note->uid_from,
+		.uid_to = note->uid_to,
+	};
+
+	strlcpy(risk.how, how, sizeof(risk.how));
+	clerk_ask(m->clerk, MSG_RISK, &risk, sizeof(risk), NULL, NULL);
+	return m->is_postgres_up;
+}
+
+bool
 verdict_risk(struct master *m, struct child *child)
 {
-	struct msg_risk risk = { .step = 0 };
 	struct slot_note note;
 	char how[160], text[UUID_TEXT_SIZE];
 
 	if (verdict_was_our_wish(child) ||
 	    !end_of(child->wait_status)->is_death)
-		return;
+		return false;
 	m->counters.child_deaths++;
 	slot_read_note(child->slot, &note);
 	describe_end(child, how, sizeof(how));
@@ -348,14 +412,10 @@ verdict_risk(struct master *m, struct child *child)
 	if (note.step == 0 || uuid_is_null(&note.account_id) ||
 	    (!uuid_is_null(&child->account_id) &&
 		!uuid_is_equal(&note.account_id, &child->account_id)))
-		return;
-	risk.account_id = note.account_id;
-	risk.folder_id = note.folder_id;
-	risk.step = note.step;
-	risk.uid_from = note.uid_from;
-	risk.uid_to = note.uid_to;
-	strlcpy(risk.how, how, sizeof(risk.how));
-	clerk_ask(m->clerk, MSG_RISK, &risk, sizeof(risk), NULL, NULL);
+		return false;
+	if (child->account != NULL)
+		account_note_death(child->account, &note);
+	return ask_to_count(m, &note, how);
 }
 
 /* A hot child that failed waits by itself: polls go on. */
@@ -375,13 +435,36 @@ hot_failed(struct master *m, struct account *account, struct child *child)
 	    &account->schedule);
 }
 
+/*
+ * It died of a message or folder that is known now: that costs this one, not
+ * the account.  After so many attempts the way leads around it; who dies there
+ * once more, or in a very long row, has failed.
+ */
+static bool
+costs_no_pause(struct account *account, const struct master *m,
+    const struct child *child)
+{
+	const int64_t soon = clock_mono_msecs() + DEATH_PAUSE_MSECS;
+
+	if (account->deaths_there > m->conf->risk_attempts ||
+	    ++account->deaths > DEATHS_MAX)
+		return false;
+	if (child->kind == KIND_HOT)
+		account->hot_not_before_mono = soon;
+	else if (account->not_before_mono < soon)
+		account->not_before_mono = soon;
+	return true;
+}
+
 static void
-blame(struct master *m, struct account *account, struct child *child)
+blame(struct master *m, struct account *account, struct child *child,
+    bool is_known)
 {
 	const struct end *end = end_of(child->wait_status);
 	char how[160], text[MSG_TEXT_SIZE];
 
-	if (verdict_was_our_wish(child))
+	if (verdict_was_our_wish(child) ||
+	    (is_known && costs_no_pause(account, m, child)))
 		return;
 	if (end->blame == BLAME_FENCED) {
 		m->counters.fenced++;
@@ -423,8 +506,8 @@ void
 verdict_end(struct master *m, struct child *child)
 {
 	struct account *account = child->account;
+	bool is_known = verdict_risk(m, child);
 
-	verdict_risk(m, child);
 	note_stillborn(m, child);
 	if (account != NULL) {
 		child->account = NULL;
@@ -433,7 +516,7 @@ verdict_end(struct master *m, struct child *child)
 		if (account->pool == child)
 			account->pool = NULL;
 		if (account->state == ACCOUNT_OWNED)
-			blame(m, account, child); /* may free it */
+			blame(m, account, child, is_known); /* may free it */
 		else
 			account_leave_step(account, m);
 	}

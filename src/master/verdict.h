@@ -22,6 +22,6 @@ void verdict_end(struct master *m, struct child *child);
 /* Killed or stopped by us, other than for hanging or nonsense. */
 bool verdict_was_our_wish(const struct child *child);
 /* A child that died in a risky step: the clerk counts it (R-SYNC-9). */
-void verdict_risk(struct master *m, struct child *child);
+bool verdict_risk(struct master *m, struct child *child);
 
 #endif

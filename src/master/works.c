@@ -344,7 +344,30 @@ works_done(struct works *works, struct child *child,
 		child_is_done(child);
 }
 
-/* Counts as an attempt, and comes again (R-JOB-2). */
+/* Any worker may take them; without Redis, this one does. */
+static void
+on_swept(struct master *m, const struct uuid *about, enum err_kind outcome,
+    const char *text)
+{
+	struct works *works = m->works;
+	size_t i, k;
+
+	(void)about;
+	(void)outcome;
+	(void)text;
+	for (i = 0; i < QUEUES; i++) {
+		struct queue *queue = &works->queues[i];
+
+		if (queue->n_due > 0 && bell_ring(m->redis, queue_names[i],
+			queue->due, queue->n_due) == -1)
+			for (k = 0; k < queue->n_due; k++)
+				add(queue, &queue->due[k]);
+		queue->n_due = 0;
+	}
+	works_run(works);
+}
+
+/* Counts as an attempt, unless it got further, and comes again (R-JOB-2). */
 static void
 lose(struct works *works, struct work *work, struct child *child)
 {
@@ -358,8 +381,9 @@ lose(struct works *works, struct work *work, struct child *child)
 	log_error(&works->log, "job %s job_id=%s pid=%d", lost.how,
 	    uuid_format(&work->id, job), (int)child->pid);
 	strlcpy(lost.owner, works->m->worker_id, sizeof(lost.owner));
+	/* The answer tells what is due now, as a sweep's does. */
 	clerk_ask(works->m->clerk, MSG_JOB_LOST, &lost, sizeof(lost), NULL,
-	    NULL);
+	    on_swept);
 	works->m->counters.jobs_failed++;
 	works->m->counters.errors++;
 	finish(works, work);
@@ -369,12 +393,12 @@ void
 works_child_ended(struct works *works, struct child *child)
 {
 	struct work *work = child->work;
+	bool is_known = verdict_risk(works->m, child);
 
-	verdict_risk(works->m, child);
 	if (work != NULL)
 		lose(works, work, child);
 	/* Children that die at birth must not be forked in a tight loop. */
-	if (!verdict_was_our_wish(child) && (child->was_not_made ||
+	if (!is_known && !verdict_was_our_wish(child) && (child->was_not_made ||
 		clock_mono_msecs() - child->born_mono_msecs <
 		    STILLBORN_MSECS)) {
 		works->no_fork_until_mono = clock_mono_msecs() +
@@ -437,29 +461,6 @@ works_due(struct works *works, const struct msg_due_jobs *due)
 		GROW(queue->due, queue->n_due, queue->cap_due);
 		queue->due[queue->n_due++] = due->ids[i];
 	}
-}
-
-/* Any worker may take them; without Redis, this one does. */
-static void
-on_swept(struct master *m, const struct uuid *about, enum err_kind outcome,
-    const char *text)
-{
-	struct works *works = m->works;
-	size_t i, k;
-
-	(void)about;
-	(void)outcome;
-	(void)text;
-	for (i = 0; i < QUEUES; i++) {
-		struct queue *queue = &works->queues[i];
-
-		if (queue->n_due > 0 && bell_ring(m->redis, queue_names[i],
-			queue->due, queue->n_due) == -1)
-			for (k = 0; k < queue->n_due; k++)
-				add(queue, &queue->due[k]);
-		queue->n_due = 0;
-	}
-	works_run(works);
 }
 
 static void

@@ -57,6 +57,9 @@ command_add_set(struct buf *out, const uint32_t *uids, size_t n)
 	return i;
 }
 
+/* Refusals with words that ask to wait; then it is the server that does. */
+#define BUSY_IN_ROW 3
+
 static int
 send_bytes(struct remote *r, const char *bytes, size_t len, struct err *err)
 {
@@ -387,6 +390,33 @@ reply_check(struct remote *r, const struct reply *reply, const char *what,
 		return session_die(r, &busy, err);
 	return err_set(err, ERR_SERVER, "%s: %s: %s %s", r->host, what,
 	    reply->status == REPLY_NO ? "NO" : "BAD", reply->text);
+}
+
+/*
+ * At a command about one folder or message, "temporarily unavailable" is about
+ * that one, unless several in a row hear such a thing.
+ */
+int
+reply_check_object(struct remote *r, const struct reply *reply,
+    const char *what, struct err *err)
+{
+	struct err busy = ERR_INIT;
+
+	if (reply->status == REPLY_OK)
+		r->n_busy = 0;
+	else if (!words_ask_to_wait(reply->text, r->host, what, &busy))
+		r->n_busy = 0;
+	else if (++r->n_busy < BUSY_IN_ROW)
+		return err_set(err, ERR_SERVER, "%s: %s: %s %s", r->host,
+		    what, reply->status == REPLY_NO ? "NO" : "BAD",
+		    reply->text);
+	return reply_check(r, reply, what, err);
+}
+
+bool
+remote_is_busy(const struct remote *r)
+{
+	return r->n_busy > 0;
 }
 
 int

@@ -48,5 +48,7 @@ int command_simple(struct remote *r, const char *command, struct err *err);
 /* 0 for OK; NO and BAD become ERR_SERVER, or ERR_THROTTLED (session over). */
 int reply_check(struct remote *r, const struct reply *reply, const char *what,
     struct err *err);
+int reply_check_object(struct remote *r, const struct reply *reply,
+    const char *what, struct err *err);
 
 #endif

@@ -178,12 +178,14 @@ read_one(struct fetch_job *job, int tag, struct err *refused, struct err *err)
 	int result;
 
 	wire_set_limits(r->wire, r->max_literal, FETCH_TEXT_MAX);
-	wire_set_stall(r->wire, r->command_msecs);
+	wire_set_stall(r->wire, r->body_msecs > 0 &&
+	    r->body_msecs < r->command_msecs ? r->body_msecs :
+	    r->command_msecs);
 	result = command_reply(r, tag, &reply, err);
 	if (result == -1)
 		return -1;
 	job->is_cut |= wire_notes(r->wire)->is_cut;
-	if (reply_check(r, &reply, "UID FETCH", &said) == 0)
+	if (reply_check_object(r, &reply, "UID FETCH", &said) == 0)
 		return 0;
 	if (said.kind != ERR_SERVER) {
 		*err = said;
@@ -243,6 +245,12 @@ report_bodiless(struct fetch_job *job, struct err *err)
 		}
 	}
 	return 0;
+}
+
+void
+remote_set_patience(struct remote *r, int64_t msecs)
+{
+	r->body_msecs = msecs;
 }
 
 int

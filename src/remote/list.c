@@ -193,6 +193,8 @@ ask(struct remote *r, const char *command, struct remote_flight *along,
 	if (result == -1)
 		return -1;
 	r->is_list_cut = wire_notes(r->wire)->is_cut;
+	if (along != NULL)
+		along->is_listed = true;
 	if (reply_check(r, reply, "LIST", &said) == 0) {
 		take(r, arena, folders_r, n_r);
 	} else if (said.kind != ERR_SERVER) {
@@ -241,6 +243,8 @@ remote_list_with(struct remote *r, struct remote_flight *along,
 
 	*folders_r = NULL;
 	*n_r = 0;
+	if (along != NULL)
+		memset(along->status, 0, along->n * sizeof(*along->status));
 	notes->n_broken_lists = 0;
 	if (rich != NULL && ask(r, rich, along, arena, folders_r, n_r, &reply,
 		err) == -1)

@@ -285,6 +285,7 @@ remote_open(struct remote **r_r, const struct remote_params *params,
 	r->port = params->port;
 	r->log = params->log;
 	r->command_msecs = params->command_msecs;
+	r->select_msecs = params->select_msecs;
 	r->max_literal = params->max_literal;
 	r->max_reply = params->max_reply;
 	r->may_go_on = params->may_go_on;

@@ -9,7 +9,8 @@
  * meanwhile.  Replies whose length nobody knows (FETCH, SELECT with QRESYNC)
  * instead end when nothing has come for command_msecs, or when less than
  * 1 KiB/s was averaged over twice that time (at most a minute) of waiting: a
- * server that drips bytes is cut.  Only waiting for the server counts, not
+ * server that drips bytes is cut.  A SELECT may drip for select_msecs, as
+ * servers do that tell "* OK Still here" while they open a folder.  Only waiting for the server counts, not
  * what the caller does meanwhile.
  *
  * After ERR_SERVER (a tagged NO or BAD) and ERR_PERMANENT (an argument that
@@ -50,6 +51,7 @@ struct remote_params {
 	int64_t connect_msecs; /* resolve + connect + TLS + greeting */
 	int64_t command_msecs; /* one command; while data flows a FETCH has
 				* this much per `stall` instead */
+	int64_t select_msecs;  /* a SELECT that shows signs of life */
 	size_t max_line;       /* outside literals: 1 MiB */
 	uint64_t max_literal;  /* one message: 256 MiB */
 	/* What the untagged lines of one reply may take in memory. */
@@ -122,12 +124,14 @@ int remote_list(struct remote *r, struct arena *arena,
 bool remote_list_is_cut(const struct remote *r);
 
 struct remote_status {
+	bool is_answered; /* false: the connection ended before */
 	bool is_known; /* false: NO, BAD, or an empty answer */
 	char no_text[120]; /* the server's words when it said NO */
 	uint32_t messages, uidnext, uidvalidity; /* 0: not told */
 	uint64_t highestmodseq;			 /* 0: not told */
 };
-/* One flight, one tag a folder (R-SYNC-2). */
+/* One flight, one tag a folder (R-SYNC-2).  After an error status_r tells
+ * which folder the server did not come to answer for. */
 int remote_status(struct remote *r, const char *const *wires, size_t n,
     struct remote_status *status_r, struct err *err);
 
@@ -141,6 +145,7 @@ struct remote_flight {
 	size_t n;
 	struct remote_status *status; /* room for n */
 	size_t n_answered;
+	bool is_listed; /* LIST itself has been answered */
 };
 int remote_list_with(struct remote *r, struct remote_flight *along,
     struct arena *arena, struct remote_folder **folders_r, size_t *n_r,
@@ -171,6 +176,13 @@ struct remote_changes {
 	/* The server named more than can be held: compare UIDs instead. */
 	bool is_cut;
 };
+
+/*
+ * The last folder or message asked for was refused with words that ask to come
+ * back later.  They are about it (ERR_SERVER), unless several in a row hear
+ * such a thing: then the session ends with ERR_THROTTLED.
+ */
+bool remote_is_busy(const struct remote *r);
 
 /*
  * SELECT.  With QRESYNC and `known` (uidvalidity, highestmodseq set) the
@@ -228,6 +240,8 @@ struct remote_sink {
 	void (*drop)(void *arg);
 	bool is_header_only; /* bytes() gets no more than the header */
 };
+/* How long a body may stay away, if that is less than command_msecs; 0: that. */
+void remote_set_patience(struct remote *r, int64_t msecs);
 int remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
     size_t per_command, const struct remote_sink *sink, struct err *err);
 

@@ -83,7 +83,7 @@ run(struct remote *r, const char *command, uint32_t from, uint32_t to,
 	r->on_message_arg = job;
 	result = command_reply(r, tag, &reply, err);
 	r->on_message = NULL;
-	if (result == -1 || reply_check(r, &reply, "FETCH", err) == -1)
+	if (result == -1 || reply_check_object(r, &reply, "FETCH", err) == -1)
 		return -1;
 	if (notes->is_cut)
 		return err_set(err, ERR_SERVER, "%s: FETCH: more untagged "

@@ -142,8 +142,10 @@ run(struct remote *r, const char *wire, enum form form,
 		forget_selection(r);
 	if (result == 0)
 		result = command_send(r, &out, err);
-	if (result == 0 && form == FORM_QRESYNC)
+	if (result == 0)
 		wire_set_stall(r->wire, r->command_msecs);
+	if (result == 0)
+		wire_set_grace(r->wire, r->select_msecs);
 	buf_release(&out);
 	return result == 0 ? command_reply(r, tag, reply, err) : -1;
 }
@@ -189,7 +191,7 @@ remote_select(struct remote *r, const char *wire, const struct cursor *known,
 		result = run(r, wire, form, known, &reply, err);
 	}
 	r->changes = NULL;
-	if (result == -1 || reply_check(r, &reply, "SELECT", err) == -1)
+	if (result == -1 || reply_check_object(r, &reply, "SELECT", err) == -1)
 		return -1;
 	take(r, selected_r);
 	if (changes != NULL && known != NULL &&
@@ -245,7 +247,7 @@ remote_changed_since(struct remote *r, uint32_t from, uint32_t to,
 	r->changes = changes;
 	result = command_reply(r, tag, &reply, err);
 	r->changes = NULL;
-	if (result == -1 || reply_check(r, &reply, "UID FETCH", err) == -1)
+	if (result == -1 || reply_check_object(r, &reply, "UID FETCH", err) == -1)
 		return -1;
 	changes_finish(changes, UINT32_MAX);
 	return 0;

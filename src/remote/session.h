@@ -19,8 +19,9 @@ struct remote {
 	char host[256];
 	uint16_t port;
 	const struct log *log;
-	int64_t command_msecs;
+	int64_t command_msecs, select_msecs;
 	uint64_t max_literal, max_reply;
+	int64_t body_msecs; /* 0: command_msecs */
 	int (*may_go_on)(void *arg, struct err *err);
 	void (*gave_socket)(void *arg);
 	void *arg;
@@ -45,6 +46,7 @@ struct remote {
 	bool is_list_cut;     /* remote_list_is_cut */
 	unsigned idle_early_ends; /* in a row */
 	int64_t idle_debt_msecs, idle_mono_msecs; /* pace of IDLE, idle.c */
+	unsigned n_busy; /* refusals in a row that ask to wait */
 	bool is_exists_known; /* false after VANISHED: any EXISTS is news */
 	bool is_disturbed;    /* remote_is_disturbed */
 	uint32_t exists_told; /* by the last reply */

@@ -99,7 +99,8 @@ status_read(struct remote *r, struct remote_status *status_r, size_t n,
 		wire_set_deadline(r->wire, r->command_msecs);
 		if (command_reply(r, first_tag + (int)i, &reply, err) == -1)
 			return -1;
-		if (reply_check(r, &reply, "STATUS", &said) == 0) {
+		status->is_answered = true;
+		if (reply_check_object(r, &reply, "STATUS", &said) == 0) {
 			read_status(r, status);
 			continue;
 		}
@@ -159,6 +160,7 @@ remote_status(struct remote *r, const char *const *wires, size_t n,
 
 	if (n == 0)
 		return session_check(r, err);
+	memset(status_r, 0, n * sizeof(*status_r));
 	if (run(r, wires, n, status_r, &n_bad, err) == -1)
 		return -1;
 	if (!status_was_refused(r, n, n_bad))

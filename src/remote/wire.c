@@ -146,7 +146,7 @@ wire_set_deadline(struct wire *w, int64_t msecs)
 	if (w->limit_mono_msecs != 0 &&
 	    w->deadline_mono_msecs > w->limit_mono_msecs)
 		w->deadline_mono_msecs = w->limit_mono_msecs;
-	w->stall_msecs = 0;
+	w->stall_msecs = w->grace_mono_msecs = 0;
 }
 
 void
@@ -187,6 +187,12 @@ wire_set_no_budget(struct wire *w)
 }
 
 void
+wire_set_grace(struct wire *w, int64_t msecs)
+{
+	w->grace_mono_msecs = clock_mono_msecs() + msecs;
+}
+
+void
 wire_set_limits(struct wire *w, uint64_t max_literal, uint64_t max_text)
 {
 	w->max_literal = max_literal;
@@ -207,7 +213,7 @@ look_at_clock(struct wire *w, int64_t now)
 	}
 	window = w->stall_msecs < WIRE_RATE_MSECS / 2 ? 2 * w->stall_msecs :
 							WIRE_RATE_MSECS;
-	if (w->waited_msecs < window)
+	if (w->waited_msecs < window || now < w->grace_mono_msecs)
 		return 0;
 	if ((int64_t)w->rate_bytes < w->waited_msecs * WIRE_MIN_RATE / 1000) {
 		wire_fail(w, ERR_DEADLINE,

@@ -58,6 +58,8 @@ void wire_set_limit(struct wire *w, int64_t mono_msecs);
  * does with the data.
  */
 void wire_set_stall(struct wire *w, int64_t msecs);
+/* Until then signs of life are enough, however few bytes they are. */
+void wire_set_grace(struct wire *w, int64_t msecs);
 #define WIRE_MIN_RATE 1024 /* bytes a second */
 #define WIRE_RATE_MSECS 60000
 

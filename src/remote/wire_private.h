@@ -37,6 +37,7 @@ struct wire {
 	int64_t deadline_mono_msecs;
 	int64_t limit_mono_msecs; /* 0: none */
 	int64_t stall_msecs; /* 0: the deadline is absolute */
+	int64_t grace_mono_msecs; /* no least rate before */
 	int64_t waited_msecs; /* since rate_bytes was 0 */
 	uint64_t rate_bytes;
 

@@ -14,7 +14,12 @@
 	"backfill_below, server_messages, flag_scan_uid, is_remapping, "    \
 	SQL_SECS("missing_since") ", " SQL_SECS("parked_until") ", "        \
 	"park_reason, park_failures, no_condstore, "                        \
-	SQL_SECS("last_poll_at") ", generation, messages "                  \
+	SQL_SECS("last_poll_at") ", generation, messages, "                 \
+	"unseen + (SELECT count(DISTINCT q.uid_from) FROM quarantine q "    \
+	"    WHERE q.mailbox_id = mailbox.id AND q.uid_from <> 0 "          \
+	"    AND q.uid_from = q.uid_to AND NOT EXISTS ("                    \
+	"    SELECT FROM message_state m WHERE m.mailbox_id = mailbox.id "  \
+	"    AND m.uid = q.uid_from AND m.deleted_at IS NULL)) "            \
 	"FROM mailbox WHERE account_id = $1 AND deleted_at IS NULL "
 
 /* A wire name has no NUL (list.c of src/remote), so it is a C string. */
@@ -59,6 +64,7 @@ read_folder(const PGresult *res, int row, struct arena *arena,
 	f->last_poll_secs = result_int8(res, row, 18);
 	f->generation = result_int8(res, row, 19);
 	f->stored = result_int8(res, row, 20);
+	f->explained = result_int8(res, row, 21);
 }
 
 static int
@@ -276,40 +282,6 @@ store_folders_write(struct store *s, const struct fence *fence,
 	return 0;
 }
 
-/* --- parking --------------------------------------------------------------------- */
-
-int
-store_folder_park(struct store *s, const struct fence *fence,
-    int64_t folder_id, int64_t until_secs, const char *reason,
-    struct err *err)
-{
-	struct params p;
-
-	params_init(&p);
-	param_uuid(&p, &fence->account_id);
-	param_int8(&p, folder_id);
-	param_time(&p, until_secs);
-	param_text(&p, reason);
-	return session_fenced(s, fence, "UPDATE mailbox SET "
-	    "parked_until = $3, park_reason = $4, "
-	    "park_failures = park_failures + 1 "
-	    "WHERE account_id = $1 AND id = $2", &p, NULL, err);
-}
-
-int
-store_folder_unpark(struct store *s, const struct fence *fence,
-    int64_t folder_id, struct err *err)
-{
-	struct params p;
-
-	params_init(&p);
-	param_uuid(&p, &fence->account_id);
-	param_int8(&p, folder_id);
-	return session_fenced(s, fence, "UPDATE mailbox SET "
-	    "parked_until = NULL, park_reason = '', park_failures = 0 "
-	    "WHERE account_id = $1 AND id = $2", &p, NULL, err);
-}
-
 int
 store_folder_distrust(struct store *s, const struct fence *fence,
     int64_t folder_id, const char *reason, struct err *err)
@@ -323,4 +295,19 @@ store_folder_distrust(struct store *s, const struct fence *fence,
 	return session_fenced(s, fence, "UPDATE mailbox SET "
 	    "no_condstore = $3 WHERE account_id = $1 AND id = $2", &p, NULL,
 	    err);
+}
+
+int
+store_folder_unseen(struct store *s, const struct fence *fence,
+    int64_t folder_id, int64_t more, struct err *err)
+{
+	struct params p;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, folder_id);
+	param_int8(&p, more);
+	return session_fenced(s, fence, "UPDATE mailbox SET "
+	    "unseen = greatest(unseen + $3, 0) "
+	    "WHERE account_id = $1 AND id = $2", &p, NULL, err);
 }

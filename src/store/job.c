@@ -191,7 +191,7 @@ take_back_attempt(struct store *s, struct job_attempt *attempt,
 
 int
 store_job_failed(struct store *s, const struct job_attempt *failed,
-    const struct err *failure, int64_t run_at_secs, bool *dead_r,
+    const struct err *failure, const struct job_again *again, bool *dead_r,
     struct err *err)
 {
 	struct job_attempt attempt = *failed;
@@ -205,8 +205,9 @@ store_job_failed(struct store *s, const struct job_attempt *failed,
 	param_attempt(&p, &attempt);
 	param_text(&p, failure->text);
 	param_bool(&p, is_hopeless(failure->kind));
-	param_time(&p, run_at_secs);
-	if (session_run(s, "SELECT job_failed($1, $2, $3, $4, $5, $6)", &p,
+	param_time(&p, again->at_secs);
+	param_time(&p, again->further_secs);
+	if (session_run(s, "SELECT job_failed($1, $2, $3, $4, $5, $6, $7)", &p,
 	    &res, err) == -1)
 		return -1;
 	if (PQgetisnull(res, 0, 0)) {

@@ -300,6 +300,9 @@ struct folder {
 	 * value it planned with and is ERR_STALE when it differs. */
 	int64_t generation;
 	int64_t stored; /* live rows */
+	/* Messages that have no row and why is known: in quarantine, or
+	 * counted by the server and never shown. */
+	int64_t explained;
 };
 
 int store_folders_load(struct store *s, const struct uuid *account_id,
@@ -336,14 +339,13 @@ int store_folders_write(struct store *s, const struct fence *fence,
     struct folder_op *ops, size_t n, struct folder_refusal *refused_r,
     struct err *err);
 
-int store_folder_park(struct store *s, const struct fence *fence,
-    int64_t folder_id, int64_t until_secs, const char *reason,
-    struct err *err);
-int store_folder_unpark(struct store *s, const struct fence *fence,
-    int64_t folder_id, struct err *err);
 /* Records why a server's CONDSTORE is not trusted for this folder. */
 int store_folder_distrust(struct store *s, const struct fence *fence,
     int64_t folder_id, const char *reason, struct err *err);
+
+/* So many more messages (or fewer) of its count are not to be found. */
+int store_folder_unseen(struct store *s, const struct fence *fence,
+    int64_t folder_id, int64_t more, struct err *err);
 
 /* --- messages: writing --------------------------------------------------------- */
 
@@ -495,15 +497,40 @@ struct risk {
 	unsigned attempts;
 	bool is_skipped; /* an operator said skip */
 	bool is_parked;	 /* attempts reached the limit */
+	bool is_news;	 /* ... with the last one */
+	int64_t next_secs; /* when to try again; 0: not again */
 };
-/* Called by the clerk for a child that died: attempts + 1. */
-int store_risk_note(struct store *s, const struct uuid *account_id,
-    const struct risk *risk, const char *how, unsigned limit, struct err *err);
+
+/*
+ * When an attempt fails.  The limit'th parks; before it the step is tried
+ * again after first_pause_secs.  What is parked is tried again after
+ * pause_secs, then six times as much, and so on up to a day.
+ */
+struct risk_rule {
+	unsigned limit;
+	int64_t first_pause_secs, pause_secs;
+};
+/* `risk` after one more failed attempt at `now_secs`. */
+struct risk risk_after_attempt(const struct risk *risk,
+    const struct risk_rule *rule, int64_t now_secs);
+
+/*
+ * One more attempt failed, for `how`.  On return *risk is what the row says.
+ */
+int store_risk_count(struct store *s, const struct uuid *account_id,
+    struct risk *risk, const char *how, const struct risk_rule *rule,
+    struct err *err);
 int store_risks_load(struct store *s, const struct uuid *account_id,
     struct arena *arena, struct risk **risks_r, size_t *n_r, struct err *err);
 /* The step went well after all. */
 int store_risk_clear(struct store *s, const struct fence *fence,
     const struct risk *risk, struct err *err);
+/* It was gone around for good: the row stays, for people. */
+int store_risk_settle(struct store *s, const struct fence *fence,
+    const struct risk *risk, struct err *err);
+/* Nothing of the account waits any longer for its time. */
+int store_risks_wake(struct store *s, const struct uuid *account_id,
+    struct err *err);
 
 /* --- jobs ----------------------------------------------------------------------------- */
 
@@ -546,9 +573,14 @@ int store_jobs_hold(struct store *s, const struct uuid *ids, size_t n,
     const char *owner, int64_t lock_secs, struct err *err);
 int store_job_done(struct store *s, const struct job_attempt *attempt,
     struct err *err);
-/* Back to queued at run_at, or dead when permanent or out of attempts. */
+/* When to come again; `further_secs` when the attempt got further than the one
+ * before it, which also sets the count of attempts back. */
+struct job_again {
+	int64_t at_secs, further_secs;
+};
+/* Back to queued, or dead when permanent or out of attempts. */
 int store_job_failed(struct store *s, const struct job_attempt *attempt,
-    const struct err *failure, int64_t run_at_secs, bool *dead_r,
+    const struct err *failure, const struct job_again *again, bool *dead_r,
     struct err *err);
 /* Which of the owner's bulk jobs had their turn of `slice_secs` while others
  * wait that had less. */

@@ -112,10 +112,13 @@ static int
 scan_seq(struct session *s, uint32_t from, uint32_t to, unsigned items,
     remote_on_place on, void *arg, struct err *err)
 {
-	if (remote_scan_seq(s->remote, from, to, items, on, arg, err) == 0)
+	session_note(s, RISK_FOLDER, s->selected_id, 0, 0);
+	if (remote_scan_seq(s->remote, from, to, items, on, arg, err) == 0) {
+		session_note(s, RISK_NONE, 0, 0, 0);
+		s->is_scan_refused = false;
 		return 0;
-	return err->kind == ERR_SERVER ? err_set(err, ERR_STALE,
-	    "numbers changed under us") : -1;
+	}
+	return session_scan_refused(s, err);
 }
 
 static int
@@ -285,12 +288,12 @@ meet_fresh(struct session *s, struct look *look, struct findings *f,
 		return 0;
 	scan.from = look->fresh[0].uid;
 	scan.below = UINT32_MAX;
+	session_note(s, RISK_FOLDER, look->folder->id, 0, 0);
 	if (remote_scan_uids(s->remote, scan.from,
 		look->fresh[look->n_fresh - 1].uid, ITEMS_RECOGNISE, on_place,
 		&scan, err) == -1)
 		return -1;
 	findings_sort(&scan.f);
-	/* Only the fresh ones; a retry may lie far below. */
 	for (i = 0; i < scan.f.n_fresh; i++) {
 		while (n < look->n_fresh &&
 		    look->fresh[n].uid < scan.f.fresh[i].uid)

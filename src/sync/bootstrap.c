@@ -12,6 +12,8 @@
 
 #include "base/clock.h"
 #include "sync/events.h"
+#include "sync/quarantine.h"
+#include "sync/risks.h"
 
 #define STATES ((1u << ACCOUNT_NEW) | (1u << ACCOUNT_BOOTSTRAPPING))
 
@@ -32,81 +34,126 @@ folder_order(struct session *s, size_t *n_r)
 
 			if (rank == round && f->is_selectable &&
 			    f->missing_since_secs == 0 &&
-			    f->parked_until_secs <= clock_wall_secs())
+			    f->parked_until_secs <= clock_wall_secs() &&
+			    !risks_has_folder(s, f->id))
 				ids[n++] = f->id;
 		}
 	*n_r = n;
 	return ids;
 }
 
+/* What is filled, and whose refusal waits to be believed. */
+struct filling {
+	int64_t *ids;
+	size_t n, n_well; /* folders that the server opened */
+	struct err *failures; /* of each; ERR_NONE: none, or parked */
+	struct err last;
+};
+
 /* For sync.progress: what there is, and what of it is stored already. */
 static int
-count(struct session *s, const int64_t *ids, size_t n, struct err *err)
+count(struct session *s, struct filling *w, struct err *err)
 {
-	const char **wires = ARENA_ARRAY(s->pass, const char *, n + 1);
+	struct folder **asked = ARENA_ARRAY(s->pass, struct folder *,
+	    w->n + 1);
+	const char **wires = ARENA_ARRAY(s->pass, const char *, w->n + 1);
 	struct remote_status *status = ARENA_ARRAY(s->pass,
-	    struct remote_status, n + 1);
+	    struct remote_status, w->n + 1);
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		wires[i] = session_folder(s, ids[i])->wire;
-	if (n > 0 && remote_status(s->remote, wires, n, status, err) == -1)
+	for (i = 0; i < w->n; i++) {
+		asked[i] = session_folder(s, w->ids[i]);
+		wires[i] = asked[i]->wire;
+	}
+	if (w->n > 0 && remote_status(s->remote, wires, w->n, status,
+		err) == -1) {
+		pass_note_unanswered(s, asked, status, w->n);
 		return -1;
+	}
 	s->progress.is_on = true;
 	s->progress.done = s->progress.total = 0;
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < w->n; i++) {
 		s->progress.total += status[i].messages;
-		s->progress.done += session_folder(s, ids[i])->stored;
+		s->progress.done += asked[i]->stored;
+	}
+	return 0;
+}
+
+/* As in survey.c: at once, when the server answers for others. */
+static int
+park_refused(struct session *s, struct filling *w, struct err *err)
+{
+	struct folder *folder;
+	size_t i;
+
+	if (w->n_well == 0)
+		return 0;
+	for (i = 0; i < w->n; i++) {
+		folder = session_folder(s, w->ids[i]);
+		if (folder != NULL && w->failures[i].kind != ERR_NONE &&
+		    pass_park(s, folder, &w->failures[i], err) == -1)
+			return -1;
+		w->failures[i].kind = ERR_NONE;
 	}
 	return 0;
 }
 
 /* One folder; its own trouble parks it and is no failure of the account. */
 static int
-fill(struct session *s, int64_t id, struct backfill_budget *budget,
-    bool *is_complete_r, struct err *err)
+fill(struct session *s, struct filling *w, size_t i,
+    struct backfill_budget *budget, bool *is_complete_r, struct err *err)
 {
 	struct err failure = ERR_INIT;
-	struct folder *folder;
 	struct look look;
 
-	if (pass_look(s, id, &look, &failure) == 0 &&
+	if (pass_look(s, w->ids[i], &look, &failure) == 0 &&
 	    pass_fetch(s, &look, &failure) == 0 &&
-	    pass_backfill(s, &look, budget, is_complete_r, &failure) == 0)
-		return 0;
+	    pass_backfill(s, &look, budget, is_complete_r, &failure) == 0) {
+		w->n_well++;
+		return park_refused(s, w, err);
+	}
 	if (!session_is_usable_after(s, &failure)) {
 		*err = failure;
 		return -1;
 	}
+	session_note(s, RISK_NONE, 0, 0, 0);
 	*is_complete_r = failure.kind != ERR_STALE;
-	folder = session_folder(s, id);
-	if (folder == NULL || (failure.kind != ERR_SERVER &&
-		failure.kind != ERR_PERMANENT))
+	if (failure.kind != ERR_SERVER && failure.kind != ERR_PERMANENT)
 		return 0;
-	return pass_park(s, folder, &failure, err);
+	w->failures[i] = w->last = failure;
+	if (w->n_well == 0 && quarantine_opens_others(s, w->ids[i]))
+		w->n_well++;
+	else if (remote_is_busy(s->remote))
+		return 0;
+	return park_refused(s, w, err);
 }
 
 static int
 fill_all(struct session *s, struct backfill_budget *budget,
     bool *is_complete_r, struct err *err)
 {
-	int64_t *ids;
+	struct filling w = { .n_well = 0 };
 	bool is_complete;
-	size_t i, n;
+	size_t i;
 
-	ids = folder_order(s, &n);
-	if (count(s, ids, n, err) == -1)
+	w.ids = folder_order(s, &w.n);
+	w.failures = ARENA_ARRAY(s->pass, struct err, w.n + 1);
+	if (count(s, &w, err) == -1)
 		return -1;
 	*is_complete_r = true;
-	for (i = 0; i < n; i++) {
-		if (fill(s, ids[i], budget, &is_complete, err) == -1)
+	for (i = 0; i < w.n; i++) {
+		if (fill(s, &w, i, budget, &is_complete, err) == -1)
 			return -1;
 		if (!is_complete)
 			*is_complete_r = false;
 		if (!*is_complete_r && session_must_yield(s))
 			return 0;
 	}
-	return 0;
+	if (w.n_well == 0 && w.last.kind != ERR_NONE) {
+		*err = w.last;
+		return -1;
+	}
+	return park_refused(s, &w, err);
 }
 
 static int
@@ -116,16 +163,21 @@ bootstrap(struct session *s, struct backfill_budget *budget,
 	if (session_load(s, STATES, err) == -1)
 		return -1;
 	session_db_rest(s);
-	if (session_connect(s, err) == -1 || pass_list(s, 0, err) == -1)
+	if (session_connect(s, err) == -1 ||
+	    (!s->has_listed && pass_list(s, 0, err) == -1))
 		return -1;
+	s->has_listed = true;
 	session_db_rest(s);
 	if (fill_all(s, budget, is_complete_r, err) == -1)
 		return -1;
 	s->progress.is_on = false;
 	if (!*is_complete_r)
 		return 0;
-	if (pass_folders(s, SCOPE_ALL, budget, err) == -1)
+	if (pass_folders(s, SCOPE_ALL, budget, err) == -1 ||
+	    quarantine_retry(s, budget, err) == -1)
 		return -1;
+	if (s->totals.has_more)
+		*is_complete_r = false;
 	session_disconnect(s);
 	if (session_db(s, err) == -1)
 		return -1;
@@ -141,14 +193,19 @@ sync_bootstrap(struct session *s, int64_t deadline_mono_msecs,
 		.messages = INT64_MAX,
 		.deadline_mono_msecs = deadline_mono_msecs,
 	};
-	int rv;
+	struct err failure = ERR_INIT;
+	bool goes_on = true;
+	int rv = -1;
 
-	*is_complete_r = false;
-	rv = bootstrap(s, &budget, is_complete_r, err);
-	s->progress.is_on = false;
-	session_note(s, RISK_NONE, 0, 0, 0);
-	session_disconnect(s);
-	session_db_rest(s);
-	arena_reset(s->pass);
+	quarantine_begin(s);
+	while (rv == -1 && goes_on) {
+		*is_complete_r = s->totals.has_more = false;
+		failure.kind = ERR_NONE;
+		rv = bootstrap(s, &budget, is_complete_r, &failure);
+		s->progress.is_on = false;
+		goes_on = quarantine_goes_on(s, &failure);
+	}
+	if (rv == -1)
+		*err = failure;
 	return rv;
 }

@@ -52,6 +52,7 @@ fill_inbox(struct msg_briefing *b, const struct folder *f)
 	b->inbox.id = f->id;
 	b->inbox.generation = f->generation;
 	b->inbox.stored = f->stored;
+	b->inbox.explained = f->explained;
 	b->inbox.last_poll_secs = f->last_poll_secs;
 	b->inbox.uidvalidity = f->cursor.uidvalidity;
 	b->inbox.uidnext = f->cursor.uidnext;
@@ -140,6 +141,7 @@ take_inbox(struct session *s, const struct msg_briefing *b)
 	f->last_poll_secs = b->inbox.last_poll_secs;
 	f->generation = b->inbox.generation;
 	f->stored = b->inbox.stored;
+	f->explained = b->inbox.explained;
 	s->folders = f;
 	s->n_folders = 1;
 }

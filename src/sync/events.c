@@ -58,6 +58,19 @@ events_commit(struct session *s, int64_t folder_id,
 }
 
 void
+events_quarantine(struct session *s, const struct risk *risk, const char *how)
+{
+	struct msg_event ev;
+
+	event_init(s, &ev, EVENT_QUARANTINE, risk->folder_id);
+	ev.done = risk->uid_from;
+	snprintf(ev.name, sizeof(ev.name), "%s", how[0] == '\0' ? "cleared" :
+	    risk->is_parked ? "parked" : "noted");
+	snprintf(ev.reason, sizeof(ev.reason), "%s", how);
+	emit(s, &ev);
+}
+
+void
 events_folder(struct session *s, int64_t folder_id, const char *change)
 {
 	struct msg_event ev;

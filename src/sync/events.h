@@ -10,6 +10,9 @@
  * to the totals. */
 void events_commit(struct session *s, int64_t folder_id,
     const struct commit_result *result);
+/* quarantine.changed: noted, parked; cleared when `how` is "" */
+void events_quarantine(struct session *s, const struct risk *risk,
+    const char *how);
 /* mailbox.changed: created, renamed, updated, deleted, remapped */
 void events_folder(struct session *s, int64_t folder_id, const char *change);
 void events_progress(struct session *s, const struct folder *folder);

@@ -11,7 +11,8 @@
  * asked for: it has its row, its place and its flags, and no blob.
  *
  * The server is not believed to deliver what it lists: what did not come is
- * asked for singly, then left for a later pass and counted (L136, R-SYNC-9).
+ * asked for singly, then put into quarantine, and the cursor passes it (L136,
+ * R-SYNC-9).
  */
 #include "sync/ingest_private.h"
 
@@ -172,6 +173,18 @@ note_arrival(struct ingest *in, size_t i)
 		in->low++;
 }
 
+/* Servers deliver in order: it is at the first that has not come. */
+static void
+note_next(struct ingest *in)
+{
+	uint32_t uid = in->low < in->n ? in->uids[in->low] : 0;
+
+	if (uid != 0)
+		session_note(in->s, RISK_FETCH, in->folder->id, uid, uid);
+	else
+		session_note(in->s, RISK_FOLDER, in->folder->id, 0, 0);
+}
+
 static void
 add_to_batch(struct ingest *in, const struct place *place,
     const struct blob_ref *blob, const struct content *content)
@@ -215,36 +228,13 @@ on_done(void *arg, const struct place *place, bool has_body)
 	    (is_alone ? ingest_commit_now(in, &err) :
 		ingest_commit_when_full(in, &err)) == -1)
 		return fail(in, &err);
-	session_note(in->s, RISK_FETCH, in->folder->id, place->uid,
-	    in->uids[in->n - 1]);
+	in->s->losses = 0;
+	in->s->has_probed_body = true;
+	note_next(in);
 	return 0;
 }
 
 /* --- runs ---------------------------------------------------------------- */
-
-/*
- * A reply that nobody understands ends the connection, as a crash would: it is
- * counted in the same way, so that its message is found and left out (L039).
- * The commands in flight are two.
- */
-static void
-note_bad_reply(struct ingest *in, const uint32_t *uids, size_t n,
-    size_t per_command)
-{
-	struct risk risk = { .folder_id = in->folder->id, .step = RISK_FETCH };
-	struct err err = ERR_INIT;
-	size_t first, last;
-
-	for (first = 0; first + 1 < n; first++)
-		if (!in->has_come[find_uid(in, uids[first])])
-			break;
-	last = first + 2 * per_command - 1;
-	risk.uid_from = uids[first];
-	risk.uid_to = uids[last < n ? last : n - 1];
-	if (ingest_wait(in, &err) == -1)
-		log_warn(&in->s->log, "%s", err.text);
-	ingest_count_attempt(in, &risk, "the reply was not understood");
-}
 
 static int
 fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
@@ -263,9 +253,10 @@ fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
 	in->is_too_large = n == 1 &&
 	    in->wanted[find_uid(in, uids[0])].size > in->max_bytes;
 	sink.is_header_only = in->is_too_large;
-	session_note(in->s, RISK_FETCH, in->folder->id, uids[0], uids[n - 1]);
+	session_note(in->s, RISK_FETCH, in->folder->id, uids[0], uids[0]);
 	rv = remote_fetch(in->s->remote, uids, n, per_command, &sink, err);
-	session_note(in->s, RISK_NONE, 0, 0, 0);
+	if (rv == 0 || session_is_usable_after(in->s, err))
+		session_note(in->s, RISK_NONE, 0, 0, 0);
 	drop_message(in); /* cut off in its middle */
 	if (in->failure.kind != ERR_NONE) {
 		*err = in->failure;
@@ -274,8 +265,6 @@ fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
 			session_disconnect(in->s);
 		return -1;
 	}
-	if (rv == -1 && err->kind == ERR_PROTOCOL)
-		note_bad_reply(in, uids, n, per_command);
 	return rv;
 }
 
@@ -353,8 +342,11 @@ settle_missing(struct ingest *in, size_t i, struct err *err)
 	}
 	if (in->has_come[i])
 		return 0;
-	if (ingest_wait(in, err) == -1 ||
-	    risks_not_delivered(in->s, in->folder->id, uid, err) == -1)
+	if (no.kind == ERR_NONE)
+		err_set(&no, ERR_SERVER, "the server lists it but does not "
+		    "deliver it");
+	if (ingest_wait(in, err) == -1 || risks_not_delivered(in->s,
+		in->folder->id, uid, no.text, err) == -1)
 		return -1;
 	note_arrival(in, i);
 	return 0;
@@ -372,6 +364,7 @@ settle_all_missing(struct ingest *in, struct arena *arena, struct err *err)
 	if (last == 0)
 		return 0;
 	l.is_listed = ARENA_ARRAY(arena, bool, in->n);
+	session_note(in->s, RISK_FOLDER, in->folder->id, 0, 0);
 	if (remote_scan_uids(in->s->remote, in->uids[in->low],
 		in->uids[last - 1], ITEM_FLAGS, on_listed, &l, err) == -1)
 		return -1;
@@ -386,7 +379,19 @@ settle_all_missing(struct ingest *in, struct arena *arena, struct err *err)
 	return 0;
 }
 
-/* The wanted UIDs without those that an operator or a crash ruled out. */
+/* In quarantine, and not the one that is being tried. */
+static bool
+is_aside(const struct ingest *in, uint32_t uid)
+{
+	const struct session *s = in->s;
+
+	if (s->n_risks == 0 || !risks_has_message(s, in->folder->id, uid))
+		return false;
+	return s->trial.step == RISK_NONE || s->trial.step == RISK_FOLDER ||
+	    s->trial.folder_id != in->folder->id || s->trial.uid_from != uid;
+}
+
+/* The wanted UIDs without those in quarantine. */
 static struct place *
 choose(struct ingest *in, struct arena *arena, const struct place *wanted,
     size_t n)
@@ -396,8 +401,7 @@ choose(struct ingest *in, struct arena *arena, const struct place *wanted,
 	size_t i, out = 0;
 
 	for (i = 0; i < n; i++) {
-		if (in->s->n_risks > 0 &&
-		    risks_leave_out(in->s, in->folder->id, wanted[i].uid))
+		if (is_aside(in, wanted[i].uid))
 			continue;
 		chosen[out] = wanted[i];
 		uids[out++] = wanted[i].uid;
@@ -413,6 +417,21 @@ choose(struct ingest *in, struct arena *arena, const struct place *wanted,
 	return chosen;
 }
 
+/* The connection has ended: what has come is stored, so that the next one
+ * begins behind it.  What ended it is still noted. */
+static void
+ingest_save(struct ingest *in)
+{
+	const struct slot_note at = in->s->note;
+	struct err err = ERR_INIT;
+
+	if (in->s->remote == NULL || batch_count(in->filling->batch) == 0)
+		return;
+	if (ingest_commit_now(in, &err) == -1 || ingest_wait(in, &err) == -1)
+		log_debug(&in->s->log, "not stored: %s", err.text);
+	session_note(in->s, at.step, at.folder_id, at.uid_from, at.uid_to);
+}
+
 static int
 run(struct ingest *in, struct arena *arena, const struct place *wanted,
     size_t n, const struct cursor *target, struct err *err)
@@ -424,6 +443,7 @@ run(struct ingest *in, struct arena *arena, const struct place *wanted,
 	if (fetch_all(in, chosen, &no) == -1) {
 		/* A NO to a whole set may be about one message. */
 		if (no.kind != ERR_SERVER) {
+			ingest_save(in);
 			*err = no;
 			return -1;
 		}
@@ -447,9 +467,10 @@ ingest_messages(struct ingest *in, const struct place *wanted, size_t n,
 
 	in->base = base;
 	rv = run(in, arena, wanted, n, target, err);
-	if (rv == 0 && in->s->n_risks > 0)
+	if (rv == 0 && n > 0 && in->s->n_risks > 0)
 		rv = ingest_wait(in, err) == -1 ? -1 :
-		    risks_clear(in->s, in->folder->id, in->uids, in->n, err);
+		    risks_clear_ranges(in->s, in->folder->id, wanted[0].uid,
+			wanted[n - 1].uid, err);
 	in->wanted = NULL;
 	in->uids = NULL;
 	in->has_come = NULL;
@@ -469,7 +490,8 @@ ingest_finish(struct ingest **in_p, struct err *err)
 	if (in == NULL)
 		return 0;
 	rv = ingest_wait(in, err != NULL ? err : &ignored);
-	session_note(in->s, RISK_NONE, 0, 0, 0);
+	if (err != NULL)
+		session_note(in->s, RISK_NONE, 0, 0, 0);
 	drop_message(in);
 	buf_release(&in->raw);
 	batch_free(&in->loads[0].batch);

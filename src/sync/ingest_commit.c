@@ -15,20 +15,18 @@
 
 #include "base/clock.h"
 #include "sync/events.h"
+#include "sync/risks.h"
 
 #define BATCH_BYTES ((size_t)8 << 20)
 
 void
-ingest_count_attempt(struct ingest *in, const struct risk *risk,
-    const char *how)
+ingest_count_attempt(struct ingest *in, struct risk *risk, const char *how)
 {
-	struct session *s = in->s;
 	struct err err = ERR_INIT;
 
-	if (session_db(s, &err) == -1 || store_risk_note(s->db,
-		&s->fence.account_id, risk, how,
-		(unsigned)s->conf->risk_attempts, &err) == -1)
-		log_warn(&s->log, "attempt not counted: %s", err.text);
+	if (risks_count(in->s, risk, how, risk->uid_from == risk->uid_to,
+		&err) == -1)
+		log_warn(&in->s->log, "attempt not counted: %s", err.text);
 }
 
 /* For who looks at the account meanwhile; a pass that goes well clears it. */
@@ -53,7 +51,7 @@ ingest_tell_row(struct ingest *in, const struct err *failure)
 static int
 note_refused(struct ingest *in, struct err *err)
 {
-	const struct risk risk = {
+	struct risk risk = {
 		.folder_id = in->folder->id,
 		.step = RISK_STORE,
 		.uid_from = in->flight_from,

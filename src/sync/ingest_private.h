@@ -61,7 +61,7 @@ int ingest_commit_when_full(struct ingest *in, struct err *err);
 /* Sends the queued load if its time has come; never waits. */
 int ingest_push(struct ingest *in, struct err *err);
 
-void ingest_count_attempt(struct ingest *in, const struct risk *risk,
+void ingest_count_attempt(struct ingest *in, struct risk *risk,
     const char *how);
 
 #endif

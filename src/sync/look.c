@@ -280,6 +280,21 @@ find_by_comparison(struct session *s, struct look *look, struct findings *f,
 
 /* --- the cursor ---------------------------------------------------------- */
 
+/* Those in quarantine are not news; the cursor passes them (quarantine.c). */
+static void
+leave_aside(struct session *s, struct look *look, struct findings *f)
+{
+	size_t i, n = 0;
+
+	if (f->n_fresh > 0)
+		look->seen_uidnext = f->fresh[f->n_fresh - 1].uid + 1;
+	for (i = 0; s->n_risks > 0 && i < f->n_fresh; i++)
+		if (!risks_has_message(s, look->folder->id, f->fresh[i].uid))
+			f->fresh[n++] = f->fresh[i];
+	if (s->n_risks > 0)
+		f->n_fresh = n;
+}
+
 static void
 aim(struct session *s, struct look *look, const struct findings *f)
 {
@@ -292,8 +307,8 @@ aim(struct session *s, struct look *look, const struct findings *f)
 	target->flag_scan_uid = f->flag_scan_uid;
 	if (look->selected.uidnext > target->uidnext)
 		target->uidnext = look->selected.uidnext;
-	if (f->n_fresh > 0 && f->fresh[f->n_fresh - 1].uid >= target->uidnext)
-		target->uidnext = f->fresh[f->n_fresh - 1].uid + 1;
+	if (look->seen_uidnext > target->uidnext)
+		target->uidnext = look->seen_uidnext;
 	*base = *target;
 	if (look->n_fresh > 0) {
 		base->uidnext = c->uidnext;
@@ -312,44 +327,40 @@ is_same_cursor(const struct cursor *a, const struct cursor *b)
 	    a->flag_scan_uid == b->flag_scan_uid;
 }
 
-/* What is to be downloaded: the fresh ones but for those given up, and those
- * that did not come the last time. */
-static void
-choose_fresh(struct session *s, struct look *look, struct findings *f)
+/* All was compared, and nothing is missing that the server shows: that it
+ * counts more is no reason to compare again. */
+static int
+note_unseen(struct session *s, struct look *look, const struct findings *f,
+    struct err *err)
 {
 	struct folder *folder = look->folder;
-	uint32_t *retry;
-	size_t i, n, n_retry = 0;
+	int64_t more = (int64_t)look->selected.exists - folder->explained -
+	    (folder->stored - (int64_t)f->n_vanished);
 
-	if (s->n_risks > 0)
-		risks_retry(s, folder->id, s->pass, &retry, &n_retry);
-	look->fresh = ARENA_ARRAY(s->pass, struct place,
-	    f->n_fresh + n_retry + 1);
-	n = 0;
-	for (i = 0; i < f->n_fresh; i++)
-		if (s->n_risks == 0 ||
-		    !risks_leave_out(s, folder->id, f->fresh[i].uid))
-			look->fresh[n++] = f->fresh[i];
-	for (i = 0; i < n_retry; i++) {
-		if (retry[i] >= folder->cursor.uidnext)
-			continue; /* among the fresh, or gone */
-		look->fresh[n].uid = retry[i];
-		look->fresh[n++].flags.keywords = "";
-	}
-	look->n_fresh = places_sort(look->fresh, n);
+	if (more <= 0)
+		return 0;
+	log_info(&s->log, "folder_id=%lld: %lld messages are counted by the "
+	    "server and not shown", (long long)folder->id, (long long)more);
+	folder->explained += more;
+	return session_db(s, err) == -1 ? -1 : store_folder_unseen(s->db,
+	    &s->fence, folder->id, more, err);
 }
 
 static int
 apply(struct session *s, struct look *look, struct findings *f,
     struct err *err)
 {
-	choose_fresh(s, look, f);
+	look->fresh = f->fresh;
+	look->n_fresh = f->n_fresh;
 	aim(s, look, f);
 	/* The time of the comparison is kept with the cursor. */
 	if (!look->is_short && f->n_changed == 0 && f->n_vanished == 0 &&
 	    is_same_cursor(&look->base, &look->folder->cursor))
 		return 0;
-	return commit(s, look->folder, f, &look->base, err);
+	if (commit(s, look->folder, f, &look->base, err) == -1)
+		return -1;
+	return look->is_short && f->n_fresh == 0 ?
+	    note_unseen(s, look, f, err) : 0;
 }
 
 /* --- all together -------------------------------------------------------- */
@@ -368,6 +379,7 @@ follow(struct session *s, struct look *look, struct remote_changes *changes,
 		rv = find_delta(s, look, changes, &f, err);
 	if (rv == -1)
 		return -1;
+	leave_aside(s, look, &f);
 	if (look->action == PLAN_COMPARE)
 		look->is_quiet = f.n_changed + f.n_vanished + f.n_fresh == 0 &&
 		    !remote_is_disturbed(s->remote);

@@ -14,6 +14,7 @@ struct look {
 	struct remote_selected selected;
 	struct place *fresh; /* to be downloaded; sorted, lives in the pass */
 	size_t n_fresh;
+	uint32_t seen_uidnext; /* above all that was shown; 0: nothing was */
 	struct cursor base;   /* committed by the look */
 	struct cursor target; /* when the fresh ones are stored */
 	bool needs_backfill;

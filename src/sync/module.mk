@@ -12,6 +12,7 @@ libsync_a_SOURCES = \
 	src/sync/look.c src/sync/look.h \
 	src/sync/pass.c src/sync/pass.h \
 	src/sync/plan.c src/sync/plan.h \
+	src/sync/quarantine.c src/sync/quarantine.h \
 	src/sync/risks.c src/sync/risks.h \
 	src/sync/roles.c src/sync/roles.h \
 	src/sync/session.c src/sync/session.h \

@@ -8,11 +8,12 @@
  */
 #include "sync/pass.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "sync/events.h"
 #include "sync/folders.h"
+#include "sync/quarantine.h"
+#include "sync/risks.h"
 
 #define REPLANS 6 /* ERR_STALE in a row before a folder waits */
 
@@ -21,7 +22,6 @@
 #define BACKFILL_MESSAGES 20000
 #define BACKFILL_MSECS 60000
 
-#define PARK_MAX_SECS 86400
 
 #define FOLDERS_LOGGED 20 /* of one LIST */
 
@@ -46,9 +46,13 @@ status_of_unknown(struct session *s, const struct remote_folder *listed,
 	/* STATUS only serves to tell a rename from a new folder. */
 	if (n_asked == 0 || s->n_folders == 0)
 		return 0;
+	if (s->skips_names)
+		return 0;
 	answers = ARENA_ARRAY(s->pass, struct remote_status, n_asked);
+	s->is_naming = true;
 	if (remote_status(s->remote, wires, n_asked, answers, err) == -1)
 		return -1;
+	s->is_naming = false;
 	for (i = 0; i < n_asked; i++)
 		status_r[at[i]] = answers[i];
 	return 0;
@@ -93,6 +97,18 @@ tell_refused(struct session *s, const struct folder_refusal *refused)
 	    refused->n, name, refused->why.text);
 }
 
+void
+pass_note_unanswered(struct session *s, struct folder *const *asked,
+    const struct remote_status *status, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n && status[i].is_answered; i++)
+		;
+	if (i < n)
+		session_note(s, RISK_FOLDER, asked[i]->id, 0, 0);
+}
+
 /* One flight: LIST, and STATUS of the folders known from before. */
 static int
 ask_list(struct session *s, unsigned scope, struct remote_folder **listed_r,
@@ -107,9 +123,15 @@ ask_list(struct session *s, unsigned scope, struct remote_folder **listed_r,
 
 	for (i = 0; i < n; i++)
 		wires[i] = chosen[i]->wire;
+	s->is_listing = true;
 	if (remote_list_with(s->remote, n > 0 ? &along : NULL, s->pass,
-		listed_r, n_r, err) == -1)
+		listed_r, n_r, err) == -1) {
+		s->is_listing = !along.is_listed;
+		if (along.is_listed)
+			pass_note_unanswered(s, chosen, along.status, n);
 		return -1;
+	}
+	s->is_listing = false;
 	s->ahead = ARENA_ARRAY(s->pass, struct ahead, n + 1);
 	s->n_ahead = along.n_answered;
 	for (i = 0; i < s->n_ahead; i++)
@@ -157,29 +179,11 @@ int
 pass_park(struct session *s, struct folder *folder, const struct err *failure,
     struct err *err)
 {
-	int64_t msecs = backoff_msecs(folder->park_failures + 1,
-	    s->conf->poll_warm * 1000, PARK_MAX_SECS * 1000, UINT32_MAX / 2);
-	int64_t until = clock_wall_secs() + msecs / 1000;
+	struct risk risk = { .folder_id = folder->id, .step = RISK_FOLDER };
 
-	log_warn(&s->log, "folder_id=%lld: parked for %lld s: %s",
-	    (long long)folder->id, (long long)(msecs / 1000), failure->text);
-	folder->parked_until_secs = until;
-	if (session_db(s, err) == -1)
+	if (risks_refused_folder(s, &risk, failure->text, err) == -1)
 		return -1;
-	return store_folder_park(s->db, &s->fence, folder->id, until,
-	    failure->text, err);
-}
-
-static int
-unpark(struct session *s, struct folder *folder, struct err *err)
-{
-	if (folder->park_failures == 0)
-		return 0;
-	if (session_db(s, err) == -1 || store_folder_unpark(s->db, &s->fence,
-		folder->id, err) == -1)
-		return -1;
-	folder->park_failures = 0;
-	folder->parked_until_secs = 0;
+	folder->parked_until_secs = risk.next_secs;
 	return 0;
 }
 
@@ -199,6 +203,18 @@ reload_folder(struct session *s, int64_t id, struct folder **folder_r,
 	return 0;
 }
 
+/* As often as it was planned anew the server refused to show the messages:
+ * then their numbers have not changed, it means it. */
+static int
+pass_gave_up(const struct session *s, int plans, const struct err *stale,
+    struct err *err)
+{
+	*err = *stale;
+	if (plans == REPLANS && stale->kind == ERR_STALE && s->is_scan_refused)
+		err->kind = ERR_SERVER;
+	return -1;
+}
+
 int
 pass_look(struct session *s, int64_t folder_id, struct look *look,
     struct err *err)
@@ -215,16 +231,15 @@ pass_look(struct session *s, int64_t folder_id, struct look *look,
 		if (look_at(s, folder, look, &stale) == 0) {
 			session_note(s, RISK_NONE, 0, 0, 0);
 			s->totals.folders_polled++;
-			return unpark(s, look->folder, err);
+			s->losses = 0;
+			return 0;
 		}
 		if (stale.kind != ERR_STALE)
 			break;
 		if (reload_folder(s, folder_id, &folder, err) == -1)
 			return -1;
 	}
-	session_note(s, RISK_NONE, 0, 0, 0);
-	*err = stale;
-	return -1;
+	return pass_gave_up(s, i, &stale, err);
 }
 
 /* The folder of a look, selected, with the UIDs that the look saw (L088). */
@@ -237,6 +252,7 @@ select_again(struct session *s, struct look *look, struct err *err)
 		return 0;
 	s->selected_id = 0;
 	session_db_rest(s);
+	session_note(s, RISK_FOLDER, look->folder->id, 0, 0);
 	if (remote_select(s->remote, look->folder->wire, NULL, &selected, NULL,
 		err) == -1)
 		return -1;
@@ -268,8 +284,7 @@ pass_fetch(struct session *s, struct look *look, struct err *err)
 		    pass_look(s, look->folder->id, look, err) == -1)
 			return -1;
 	}
-	*err = stale;
-	return -1;
+	return pass_gave_up(s, i, &stale, err);
 }
 
 int
@@ -296,8 +311,7 @@ pass_backfill(struct session *s, struct look *look,
 		    pass_look(s, look->folder->id, look, err) == -1)
 			return -1;
 	}
-	*err = stale;
-	return -1;
+	return pass_gave_up(s, i, &stale, err);
 }
 
 /* --- the pass ------------------------------------------------------------ */
@@ -312,12 +326,14 @@ pass(struct session *s, unsigned scope, struct err *err)
 	session_db_rest(s);
 	if (session_connect(s, err) == -1)
 		return -1;
-	if (((scope & SCOPE_LIST) || s->n_folders == 0) &&
+	if (((scope & SCOPE_LIST) || s->n_folders == 0) && !s->has_listed &&
 	    pass_list(s, scope, err) == -1)
 		return -1;
+	s->has_listed = true;
 	session_db_rest(s);
 	budget.deadline_mono_msecs = clock_mono_msecs() + BACKFILL_MSECS;
-	if (pass_folders(s, scope, &budget, err) == -1)
+	if (pass_folders(s, scope, &budget, err) == -1 ||
+	    quarantine_retry(s, &budget, err) == -1)
 		return -1;
 	/* Good-bye first: PostgreSQL is quicker than a mail server. */
 	session_disconnect(s);
@@ -330,12 +346,17 @@ pass(struct session *s, unsigned scope, struct err *err)
 int
 sync_pass(struct session *s, unsigned scope, struct err *err)
 {
-	int rv = pass(s, scope, err);
+	struct err failure = ERR_INIT;
+	bool goes_on = true;
+	int rv = -1;
 
-	session_note(s, RISK_NONE, 0, 0, 0);
-	session_disconnect(s);
-	session_db_rest(s);
-	s->n_ahead = 0;
-	arena_reset(s->pass);
+	quarantine_begin(s);
+	while (rv == -1 && goes_on) {
+		failure.kind = ERR_NONE;
+		rv = pass(s, scope, &failure);
+		goes_on = quarantine_goes_on(s, &failure);
+	}
+	if (rv == -1)
+		*err = failure;
 	return rv;
 }

@@ -23,6 +23,10 @@ int pass_fetch(struct session *s, struct look *look, struct err *err);
 int pass_backfill(struct session *s, struct look *look,
     struct backfill_budget *budget, bool *is_complete_r, struct err *err);
 
+/* The connection ended in the flight: at the first without an answer. */
+void pass_note_unanswered(struct session *s, struct folder *const *asked,
+    const struct remote_status *status, size_t n);
+
 /* A folder that could not be selected or read: not again for a while. */
 int pass_park(struct session *s, struct folder *folder,
     const struct err *failure, struct err *err);

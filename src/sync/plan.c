@@ -98,8 +98,8 @@ is_unchanged(const struct folder *folder, const struct view *view,
 /*
  * All is said to be here, nothing is new, and there are fewer rows than
  * messages: something was missed once, by us or by the server.  Looked into
- * now and then only, for some servers count what they never show, and what is
- * in quarantine has no row.
+ * now and then only; what is in quarantine, and what a comparison did not find,
+ * is known to be missing.
  */
 static bool
 is_short(const struct folder *folder, const struct view *view,
@@ -107,7 +107,8 @@ is_short(const struct folder *folder, const struct view *view,
 {
 	const struct cursor *c = &folder->cursor;
 
-	return !plan->needs_backfill && folder->stored < c->messages &&
+	return !plan->needs_backfill &&
+	    folder->stored + folder->explained < c->messages &&
 	    view->messages == c->messages && view->uidnext == c->uidnext &&
 	    now_secs - folder->last_poll_secs >= SHORT_SECS;
 }

@@ -1,5 +1,5 @@
 /*
- * risks.h - what killed a child before, and what to do about it.
+ * risks.h - what is in quarantine, while an account is worked on.
  *
  * Private to sync.  Reads session->risks; R-SYNC-9.
  */
@@ -8,25 +8,34 @@
 
 #include "sync/session.h"
 
-/* The folder itself is quarantined. */
-bool risks_park_folder(const struct session *s, int64_t folder_id);
-/* Not to be asked for at all. */
-bool risks_leave_out(const struct session *s, int64_t folder_id,
+/* The folder is left out of ordinary work (its messages may be, too). */
+bool risks_has_folder(const struct session *s, int64_t folder_id);
+/* So is this message. */
+bool risks_has_message(const struct session *s, int64_t folder_id,
     uint32_t uid);
+/* It is one of a range of which one made trouble: to be stored alone. */
+bool risks_single(const struct session *s, int64_t folder_id, uint32_t uid);
 /* To be stored without parsing; the reason, or NULL. */
 const char *risks_unparsed(const struct session *s, int64_t folder_id,
     uint32_t uid);
-/* To be fetched in a command of its own: it is one of a range that killed. */
-bool risks_single(const struct session *s, int64_t folder_id, uint32_t uid);
-/* UIDs that did not come before and are worth another try; sorted. */
-void risks_retry(const struct session *s, int64_t folder_id,
-    struct arena *arena, uint32_t **uids_r, size_t *n_r);
+/* Time to try it again. */
+bool risk_is_due(const struct risk *r, int64_t now_secs);
 
-/* The server shows a message but does not deliver it: counts an attempt. */
+/*
+ * One more failed attempt, logged and told as an event when that parks it.
+ * Unproved: what ended may not be its fault, so that it is noted and never
+ * parked.  The risk is what the row says afterwards.
+ */
+int risks_count(struct session *s, struct risk *risk, const char *how,
+    bool is_proved, struct err *err);
+/* The server shows a message but does not deliver it. */
 int risks_not_delivered(struct session *s, int64_t folder_id, uint32_t uid,
-    struct err *err);
-/* Everything known about these UIDs went well (sorted, and stored). */
-int risks_clear(struct session *s, int64_t folder_id, const uint32_t *uids,
-    size_t n, struct err *err);
+    const char *how, struct err *err);
+/* The server refuses to open it: parked at the first time. */
+int risks_refused_folder(struct session *s, struct risk *risk,
+    const char *how, struct err *err);
+/* Ranges whose messages are all stored now (sorted). */
+int risks_clear_ranges(struct session *s, int64_t folder_id, uint32_t from,
+    uint32_t to, struct err *err);
 
 #endif

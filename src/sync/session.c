@@ -453,6 +453,7 @@ fill_params(struct session *s, struct remote_params *p)
 	p->login = a->imap_login;
 	p->connect_msecs = s->conf->connect_timeout * 1000;
 	p->command_msecs = s->conf->command_timeout * 1000;
+	p->select_msecs = s->conf->select_timeout * 1000;
 	p->max_line = (size_t)s->conf->max_line_kb * KIB;
 	p->max_literal = (uint64_t)s->conf->max_message_mb * MIB;
 	p->max_reply = (uint64_t)s->conf->stream_parse_mb * MIB;
@@ -545,6 +546,8 @@ session_connect(struct session *s, struct err *err)
 		return -1;
 	s->selected_id = 0;
 	s->round_trips_before = 0;
+	s->has_probed_folder = s->has_probed_body = false;
+	remote_set_patience(s->remote, s->patience_msecs);
 	return 0;
 }
 
@@ -595,6 +598,16 @@ session_activity(struct session *s, const char *fmt, ...)
 		return;
 	text_clean_line(clean, sizeof(clean), text, strlen(text));
 	s->hooks->activity(s->hooks->arg, clean);
+}
+
+int
+session_scan_refused(struct session *s, struct err *err)
+{
+	if (err->kind != ERR_SERVER)
+		return -1;
+	s->is_scan_refused = true;
+	err->kind = ERR_STALE;
+	return -1;
 }
 
 void

@@ -54,6 +54,18 @@ struct session {
 	bool is_announced; /* the login, in the account's row */
 
 	struct slot_note note; /* the step under way */
+	/* See quarantine.c. */
+	struct risk trial;  /* the row that is tried; RISK_NONE: none */
+	bool is_proved;	    /* the server does the same for another one */
+	bool has_probed_folder, has_probed_body; /* on this connection */
+	int64_t patience_msecs; /* with a body; 0: that of the settings */
+	unsigned losses;    /* connections in a row with nothing done */
+	bool has_lost_trial; /* one without proof, in this pass */
+	bool is_scan_refused; /* the last one: its numbers may be old */
+	bool is_listing;    /* LIST is what was asked */
+	bool is_naming;	    /* STATUS of folders that have no row yet */
+	bool has_listed;    /* in this pass */
+	bool skips_names;   /* folders of new names are not asked for it */
 	struct sync_totals totals;
 	struct progress progress;
 };
@@ -95,6 +107,10 @@ void session_activity(struct session *s, const char *fmt, ...)
 /* Writes down the step that comes now; RISK_NONE: nothing risky. */
 void session_note(struct session *s, enum risk_step step, int64_t folder_id,
     uint32_t uid_from, uint32_t uid_to);
+
+/* A refused scan by sequence numbers: messages may have gone (ERR_STALE), or
+ * it is meant. */
+int session_scan_refused(struct session *s, struct err *err);
 
 struct folder *session_folder(struct session *s, int64_t id);
 struct folder *session_inbox(struct session *s);

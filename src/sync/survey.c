@@ -11,6 +11,7 @@
 #include "sync/pass.h"
 
 #include "base/clock.h"
+#include "sync/quarantine.h"
 #include "sync/risks.h"
 
 #define STATUS_FLIGHT 200 /* folders */
@@ -48,7 +49,9 @@ struct work {
 	size_t n, cap;
 	struct look *looks;
 	struct err *failures; /* of each; ERR_NONE: none */
-	size_t n_well;	      /* folders that the server answered for */
+	bool *is_told;	      /* the failure, by parking it */
+	bool is_busy;	      /* the last refusal asks to wait */
+	size_t n_well;	      /* folders that the server opened */
 	struct err last;      /* the last refusal */
 };
 
@@ -60,19 +63,7 @@ work_init(struct session *s, struct work *w)
 	w->folders = ARENA_ARRAY(s->pass, struct folder *, s->n_folders + 1);
 	w->looks = ARENA_ARRAY(s->pass, struct look, s->n_folders + 1);
 	w->failures = ARENA_ARRAY(s->pass, struct err, s->n_folders + 1);
-}
-
-/* Something in it was put aside and is to be tried again: by whoever comes
- * first, in scope or not. */
-static bool
-has_retry(struct session *s, const struct folder *f)
-{
-	uint32_t *retry;
-	size_t n = 0;
-
-	if (s->n_risks > 0)
-		risks_retry(s, f->id, s->pass, &retry, &n);
-	return n > 0;
+	w->is_told = ARENA_ARRAY(s->pass, bool, s->n_folders + 1);
 }
 
 size_t
@@ -84,11 +75,10 @@ pass_choose(struct session *s, unsigned scope, struct folder **chosen)
 	for (i = 0; i < s->n_folders; i++) {
 		struct folder *f = &s->folders[i];
 
-		if ((is_in_scope(f, scope) || has_retry(s, f)) &&
-		    f->is_selectable &&
+		if (is_in_scope(f, scope) && f->is_selectable &&
 		    f->missing_since_secs == 0 &&
 		    f->parked_until_secs <= now &&
-		    !risks_park_folder(s, f->id))
+		    !risks_has_folder(s, f->id))
 			chosen[n++] = f;
 	}
 	qsort(chosen, n, sizeof(*chosen), by_importance);
@@ -103,7 +93,7 @@ struct sieve {
 	struct session *s;
 	is_wanted wanted;
 	struct folder **kept;
-	size_t *n_kept, *n_well;
+	size_t *n_kept;
 };
 
 static void
@@ -112,7 +102,6 @@ take_status(struct sieve *sieve, struct folder *f,
 {
 	struct view view = view_of_status(status);
 
-	*sieve->n_well += status->is_known;
 	if (sieve->wanted(sieve->s, f, &view))
 		sieve->kept[(*sieve->n_kept)++] = f;
 }
@@ -141,9 +130,9 @@ was_told_ahead(struct session *s, const struct folder *f,
 /* Keeps the folders that the STATUS makes wanted; `chosen` is used up. */
 static int
 sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
-    struct folder **kept, size_t *n_kept, size_t *n_well, struct err *err)
+    struct folder **kept, size_t *n_kept, struct err *err)
 {
-	struct sieve sieve = { s, wanted, kept, n_kept, n_well };
+	struct sieve sieve = { s, wanted, kept, n_kept };
 	const char *wires[STATUS_FLIGHT];
 	struct remote_status status[STATUS_FLIGHT];
 	size_t from, flight, i, left = 0;
@@ -160,8 +149,11 @@ sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
 		for (i = 0; i < flight; i++)
 			wires[i] = chosen[from + i]->wire;
 		if (remote_status(s->remote, wires, flight, status,
-			err) == -1)
+			err) == -1) {
+			pass_note_unanswered(s, chosen + from, status,
+			    flight);
 			return -1;
+		}
 		for (i = 0; i < flight; i++)
 			take_status(&sieve, chosen[from + i], &status[i]);
 	}
@@ -175,7 +167,7 @@ is_news(struct session *s, const struct folder *f, const struct view *view)
 	struct plan plan = plan_folder(f, view, remote_caps(s->remote),
 	    clock_wall_secs());
 
-	if (plan.action != PLAN_NOTHING || has_retry(s, f))
+	if (plan.action != PLAN_NOTHING)
 		return true;
 	s->totals.folders_polled++;
 	return false;
@@ -231,7 +223,7 @@ is_news_or_peek(struct session *s, const struct folder *f,
 	struct plan plan = plan_folder(f, view, remote_caps(s->remote),
 	    clock_wall_secs());
 
-	if (f->role != ROLE_INBOX || has_retry(s, f) || plan.is_short)
+	if (f->role != ROLE_INBOX || plan.is_short)
 		return is_news(s, f, view);
 	peek(s, f, view);
 	return false;
@@ -247,7 +239,30 @@ find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
 	    chosen);
 
 	return sift(s, chosen, n, is_peek ? is_news_or_peek : is_news,
-	    w->folders, &w->n, &w->n_well, err);
+	    w->folders, &w->n, err);
+}
+
+/*
+ * At once, for nobody knows whether the connection lasts; but only when the
+ * server opens others, or it may mean all of them (L008).  Words that ask to
+ * wait are a folder's own when the next one is well.
+ */
+static int
+park_failures(struct session *s, struct work *w, struct err *err)
+{
+	size_t i;
+
+	if (w->n_well == 0 || w->is_busy)
+		return 0;
+	for (i = 0; i < w->n; i++) {
+		if (w->is_told[i] || (w->failures[i].kind != ERR_SERVER &&
+			w->failures[i].kind != ERR_PERMANENT))
+			continue;
+		w->is_told[i] = true;
+		if (pass_park(s, w->folders[i], &w->failures[i], err) == -1)
+			return -1;
+	}
+	return 0;
 }
 
 /* 0: that folder's trouble, noted; -1: the pass's. */
@@ -259,8 +274,15 @@ note_failure(struct session *s, struct work *w, size_t i,
 		*err = *failure;
 		return -1;
 	}
+	session_note(s, RISK_NONE, 0, 0, 0);
 	w->failures[i] = w->last = *failure;
-	return 0;
+	w->is_busy = remote_is_busy(s->remote);
+	if (w->n_well == 0 && failure->kind == ERR_SERVER &&
+	    quarantine_opens_others(s, w->folders[i]->id)) {
+		w->n_well++;
+		w->is_busy = false;
+	}
+	return park_failures(s, w, err);
 }
 
 static int
@@ -271,7 +293,8 @@ look_at_one(struct session *s, struct work *w, size_t i, struct err *err)
 	if (pass_look(s, w->folders[i]->id, &w->looks[i], &failure) == -1)
 		return note_failure(s, w, i, &failure, err);
 	w->n_well++;
-	return 0;
+	w->is_busy = false;
+	return park_failures(s, w, err);
 }
 
 static int
@@ -334,8 +357,7 @@ look_for_sources(struct session *s, struct work *w, struct err *err)
 	if (s->n_folders <= STATUS_FLIGHT)
 		scope |= SCOPE_OTHER;
 	n = pass_choose(s, scope, chosen);
-	if (sift(s, chosen, n, has_lost, lost, &n_lost, &w->n_well,
-		err) == -1)
+	if (sift(s, chosen, n, has_lost, lost, &n_lost, err) == -1)
 		return -1;
 	for (i = 0; i < n_lost; i++) {
 		at = find_in_work(w, lost[i]->id);
@@ -387,19 +409,6 @@ backfill_all(struct session *s, struct work *w,
 	return 0;
 }
 
-static int
-park_failures(struct session *s, struct work *w, struct err *err)
-{
-	size_t i;
-
-	for (i = 0; i < w->n; i++)
-		if ((w->failures[i].kind == ERR_SERVER ||
-			w->failures[i].kind == ERR_PERMANENT) &&
-		    pass_park(s, w->folders[i], &w->failures[i], err) == -1)
-			return -1;
-	return 0;
-}
-
 int
 pass_folders(struct session *s, unsigned scope,
     struct backfill_budget *budget, struct err *err)
@@ -420,5 +429,6 @@ pass_folders(struct session *s, unsigned scope,
 	    fetch_all(s, &w, err) == -1 ||
 	    backfill_all(s, &w, budget, err) == -1)
 		return -1;
+	w.is_busy = false;
 	return park_failures(s, &w, err);
 }

@@ -99,6 +99,8 @@ int sync_watch_wait(struct session *s, int control_fd, int64_t msecs,
     bool *is_changed_r, struct err *err);
 /* INBOX once more, on the connection that sync_watch opened. */
 int sync_watch_catch_up(struct session *s, struct err *err);
+/* The same, with what PostgreSQL knows of the account read anew. */
+int sync_watch_look_anew(struct session *s, struct err *err);
 
 /*
  * A failed pass, in the account's row (R-LIFE-6); emits the change of state

@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "sync/quarantine.h"
+#include "sync/risks.h"
 
 #include <poll.h>
 
@@ -24,6 +26,13 @@
 
 /* A hot child lives for weeks. */
 #define FACTS_MAX ((size_t)1 << 20)
+
+/*
+ * A body that does not come holds up those behind it.  So it is soon left to
+ * the polls, which have the time; a server that is as slow with all of them is
+ * given twice as much the next time.
+ */
+#define PATIENCE_MSECS 2000
 
 #define BACKFILL_MESSAGES 2000
 #define BACKFILL_MSECS 20000
@@ -80,6 +89,11 @@ catch_up_once(struct session *s, bool *is_done_r, struct err *err)
 	inbox = session_inbox(s);
 	if (inbox == NULL)
 		return err_set(err, ERR_SERVER, "the server has no INBOX");
+	/* Polls try it when its time has come. */
+	if (risks_has_folder(s, inbox->id) ||
+	    inbox->parked_until_secs > clock_wall_secs())
+		return err_set(err, ERR_SERVER, "INBOX is in quarantine: %s",
+		    inbox->park_reason);
 	if (pass_look(s, inbox->id, &look, err) == -1)
 		return -1;
 	is_quiet = look.is_quiet && look.n_fresh == 0 && !look.needs_backfill;
@@ -125,14 +139,6 @@ finish(struct session *s, int rv)
 	return rv;
 }
 
-int
-sync_watch_catch_up(struct session *s, struct err *err)
-{
-	if (s->remote == NULL)
-		return sync_watch(s, err);
-	return finish(s, catch_up(s, err));
-}
-
 static int
 watch(struct session *s, struct err *err)
 {
@@ -146,10 +152,58 @@ watch(struct session *s, struct err *err)
 	return catch_up(s, err);
 }
 
+/*
+ * A message that ends the connection is left to the polls, and the others are
+ * followed on; that INBOX cannot be opened is theirs to find out, too.
+ */
+static int
+watch_on(struct session *s, int (*step)(struct session *, struct err *),
+    struct err *err)
+{
+	struct err failure = ERR_INIT;
+	int rv;
+
+	quarantine_begin(s);
+	if (s->patience_msecs == 0)
+		s->patience_msecs = PATIENCE_MSECS;
+	while ((rv = step(s, &failure)) == -1) {
+		if (failure.kind == ERR_DEADLINE)
+			s->patience_msecs *= 2;
+		if (s->note.step != RISK_FETCH ||
+		    !quarantine_goes_on(s, &failure))
+			break;
+		failure.kind = ERR_NONE;
+		step = watch;
+	}
+	if (rv == -1)
+		*err = failure;
+	return finish(s, rv);
+}
+
+int
+sync_watch_catch_up(struct session *s, struct err *err)
+{
+	return watch_on(s, s->remote != NULL ? catch_up : watch, err);
+}
+
+static int
+watch_anew(struct session *s, struct err *err)
+{
+	if (session_load(s, 1u << ACCOUNT_LIVE, err) == -1)
+		return -1;
+	return catch_up(s, err);
+}
+
+int
+sync_watch_look_anew(struct session *s, struct err *err)
+{
+	return watch_on(s, s->remote != NULL ? watch_anew : watch, err);
+}
+
 int
 sync_watch(struct session *s, struct err *err)
 {
-	return finish(s, watch(s, err));
+	return watch_on(s, watch, err);
 }
 
 /* Without IDLE: waits, then looks. */

@@ -158,8 +158,8 @@ compare_down(struct session *s, struct folder *folder, uint32_t exists,
 		session_db_rest(s);
 		if (hi > 0 && remote_scan_seq(s->remote, lo, hi, ITEM_FLAGS,
 			on_place, w, err) == -1)
-			return err->kind == ERR_SERVER ? err_set(err,
-			    ERR_STALE, "numbers changed under us") : -1;
+			return session_scan_refused(s, err);
+		s->is_scan_refused = false;
 		w->n = places_sort(w->places, w->n);
 		if (is_strict && hi > 0 && w->n != (size_t)(hi - lo) + 1)
 			return err_set(err, ERR_STALE, "%zu messages shown "

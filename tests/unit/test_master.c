@@ -506,7 +506,7 @@ END_TEST
 START_TEST(hot_child_that_hangs_is_replaced)
 {
 	static const char *const quick[] = { "command_timeout=1",
-		"idle_restart_secs=1", NULL };
+		"select_timeout=1", "idle_restart_secs=1", NULL };
 	struct player *p;
 
 	script->hot = ACT_HANG;

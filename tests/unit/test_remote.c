@@ -1032,10 +1032,6 @@ static const struct {
 	{ "* BYE Too many connections\r\n", ERR_THROTTLED },
 	{ "Server Unavailable. 15\r\n", ERR_THROTTLED }, /* L044 */
 	{ "what is this\r\n", ERR_PROTOCOL },
-	{ "%1 BAD Request is throttled. Suggested Backoff Time: 178755 "
-	  "milliseconds\r\n", ERR_THROTTLED },	/* L128 */
-	{ "%1 BAD User is authenticated but not connected.\r\n",
-	    ERR_THROTTLED },			/* L008 */
 	{ "999 OK wrong tag\r\n", ERR_PROTOCOL },
 };
 
@@ -1053,8 +1049,75 @@ START_TEST(the_session_ends_with_the_right_words)
 	select_inbox();
 	ck_assert_int_eq(fetch(uids, 2), -1);
 	is_dead(ends[_i].kind);
-	if (_i == 11)
-		ck_assert_uint_eq(err.retry_after_secs, 179);
+	finish();
+}
+END_TEST
+
+/* At a command about one object they are about it, until the third in a row
+ * (L008, L128, F-A5); one that is done in between says that all is well. */
+START_TEST(words_that_ask_to_wait_are_about_the_object)
+{
+	static const char throttled[] = "BAD Request is throttled. Suggested "
+	    "Backoff Time: 178755 milliseconds";
+	static struct step steps[] = { LOGIN(CAPS), SELECTED,
+		HEAR("* UID FETCH *"), SAY("%1 NO Server temporarily "
+		    "unavailable\r\n"),
+		HEAR("* UNSELECT"), HEAR("* SELECT *"),
+		SAY("%2 OK\r\n%1 NO [LIMIT] later\r\n"),
+		HEAR("* UID FETCH *"), SAY("%1 OK done\r\n"),
+		HEAR("* UID FETCH *"), { STEP_SAY, NULL },
+		HEAR("* UID FETCH *"), { STEP_SAY, NULL },
+		HEAR("* SELECT *"), { STEP_SAY, NULL }, CLOSE };
+	static const uint32_t uids[] = { 1, 2 };
+	static char said[100];
+	struct remote_selected selected;
+	size_t i;
+
+	snprintf(said, sizeof(said), "%%1 %s\r\n", throttled);
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if (steps[i].kind == STEP_SAY && steps[i].text == NULL)
+			steps[i].text = said;
+	open_with(steps);
+	select_inbox();
+	for (i = 0; i < 5; i++) {
+		if (i == 1) {
+			ck_assert_int_eq(remote_select(remote, "A", NULL,
+			    &selected, NULL, &err), -1);
+			ck_assert_int_eq(err.kind, ERR_SERVER);
+			continue;
+		}
+		ck_assert_int_eq(fetch(uids, 2), i == 2 ? 0 : -1);
+		ck_assert_int_eq(remote_is_busy(remote), i != 2);
+		if (i != 2)
+			ck_assert_int_eq(err.kind, ERR_SERVER);
+	}
+	ck_assert_int_eq(remote_select(remote, "B", NULL, &selected, NULL, &err),
+	    -1);
+	is_dead(ERR_THROTTLED);
+	ck_assert_uint_eq(err.retry_after_secs, 179);
+	finish();
+}
+END_TEST
+
+/* "Still here" prolongs a SELECT up to a bound of its own (F-A3). */
+START_TEST(a_select_that_shows_signs_of_life_is_waited_for)
+{
+	static const struct step steps[] = { LOGIN(CAPS), HEAR("* SELECT *"),
+		DRIP("* OK Still here\r\n") };
+	struct remote_params params = usual(0);
+	struct remote_selected selected;
+	int64_t begin;
+
+	params.command_msecs = 400;
+	params.select_msecs = 1500;
+	if (try_open(steps, params) == -1)
+		ck_abort_msg("open: %s", err.text);
+	begin = clock_mono_msecs();
+	ck_assert_int_eq(remote_select(remote, "A", NULL, &selected, NULL,
+	    &err), -1);
+	ck_assert_int_ge(clock_mono_msecs() - begin, 1500);
+	ck_assert_int_lt(clock_mono_msecs() - begin, 5000);
+	is_dead(ERR_DEADLINE);
 	finish();
 }
 END_TEST
@@ -1830,6 +1893,8 @@ main(void)
 	    COUNT(ends));
 	tcase_add_test(t, silence_ends_at_the_deadline);
 	tcase_add_test(t, dripping_ends_at_the_deadline);
+	tcase_add_test(t, words_that_ask_to_wait_are_about_the_object);
+	tcase_add_test(t, a_select_that_shows_signs_of_life_is_waited_for);
 	tcase_add_test(t, a_dripping_fetch_is_cut);
 	tcase_add_test(t, a_scan_that_cannot_name_a_message_fails);
 	tcase_add_test(t, an_endless_line_is_cut);

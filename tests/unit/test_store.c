@@ -876,6 +876,8 @@ START_TEST(folders_are_written_loaded_and_parked)
 		{ .kind = FOLDER_CREATE, .wire = "B&APY-se",
 		    .path = "B\xC3\xB6se", .is_selectable = false },
 	};
+	const struct risk_rule rule = { .limit = 1, .pause_secs = 180 };
+	struct risk refused = { .step = RISK_FOLDER };
 	struct folder *f;
 	size_t n;
 
@@ -893,16 +895,18 @@ START_TEST(folders_are_written_loaded_and_parked)
 	ck_assert_int_eq(f[1].delimiter, 0);
 	ck_assert(!f[1].is_selectable);
 	ck_assert_str_eq(f[1].path, "B\xC3\xB6se");
-	must(store_folder_park(w.s, &w.fence, f[0].id, 1750000000,
-	    "NO: broken", &w.err), &w);
+	refused.folder_id = f[0].id;
+	must(store_risk_count(w.s, &w.account_id, &refused, "NO: broken",
+	    &rule, &w.err), &w);
+	ck_assert(refused.is_news);
 	must(store_folder_distrust(w.s, &w.fence, f[0].id, "went backwards",
 	    &w.err), &w);
 	f = world_reload(&w, f[0].id);
-	ck_assert_int_eq(f->parked_until_secs, 1750000000);
+	ck_assert_int_eq(f->parked_until_secs, refused.next_secs);
 	ck_assert_str_eq(f->park_reason, "NO: broken");
 	ck_assert_uint_eq(f->park_failures, 1);
 	ck_assert_str_eq(f->no_condstore, "went backwards");
-	must(store_folder_unpark(w.s, &w.fence, f->id, &w.err), &w);
+	must(store_risk_clear(w.s, &w.fence, &refused, &w.err), &w);
 	ck_assert_int_eq(0, world_reload(&w, f->id)->parked_until_secs);
 }
 END_TEST
@@ -914,17 +918,18 @@ START_TEST(the_second_death_parks)
 	struct folder *inbox = world_folder(&w, "INBOX");
 	struct risk risk = { .folder_id = inbox->id, .step = RISK_PARSE,
 		.uid_from = 5, .uid_to = 9 };
+	const struct risk_rule rule = { .limit = 2, .pause_secs = 180 };
 	struct risk *risks;
 	size_t n;
 
-	must(store_risk_note(w.s, &w.account_id, &risk, "signal 11", 2,
+	must(store_risk_count(w.s, &w.account_id, &risk, "signal 11", &rule,
 	    &w.err), &w);
 	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
 	    &w.err), &w);
 	ck_assert_uint_eq(n, 1);
 	ck_assert_uint_eq(risks[0].attempts, 1);
 	ck_assert(!risks[0].is_parked);
-	must(store_risk_note(w.s, &w.account_id, &risk, "signal 11", 2,
+	must(store_risk_count(w.s, &w.account_id, &risk, "signal 11", &rule,
 	    &w.err), &w);
 	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
 	    &w.err), &w);
@@ -933,7 +938,7 @@ START_TEST(the_second_death_parks)
 	ck_assert_uint_eq(risks[0].uid_to, 9);
 	world_text(&w, "UPDATE quarantine SET state = 'skipped' "
 	    "WHERE account_id = %s", world_account(&w));
-	must(store_risk_note(w.s, &w.account_id, &risk, "signal 11", 2,
+	must(store_risk_count(w.s, &w.account_id, &risk, "signal 11", &rule,
 	    &w.err), &w);
 	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
 	    &w.err), &w);
@@ -944,10 +949,60 @@ START_TEST(the_second_death_parks)
 	ck_assert_uint_eq(n, 0);
 	/* Of a folder that is not there nothing is noted. */
 	risk.folder_id = -1;
-	must(store_risk_note(w.s, &w.account_id, &risk, "x", 2, &w.err), &w);
+	must(store_risk_count(w.s, &w.account_id, &risk, "x", &rule,
+	    &w.err), &w);
 	must(store_risks_load(w.s, &w.account_id, w.arena, &risks, &n,
 	    &w.err), &w);
 	ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+/* Minutes, hours, a day; what can be gone around is, at once. */
+START_TEST(what_is_parked_is_tried_again_later_and_later)
+{
+	static const struct {
+		enum risk_step step;
+		unsigned attempts; /* before this one */
+		bool is_parked;
+		int64_t pause;
+	} cases[] = {
+		{ RISK_FETCH, 0, false, 20 },
+		{ RISK_FETCH, 1, true, 180 },
+		{ RISK_FETCH, 2, true, 1080 },
+		{ RISK_FETCH, 3, true, 6480 },
+		{ RISK_FETCH, 4, true, 38880 },
+		{ RISK_FETCH, 5, true, 86400 },
+		{ RISK_FETCH, 4000000000u, true, 86400 },
+		{ RISK_FOLDER, 0, false, 20 },
+		{ RISK_FOLDER, 1, true, 180 },
+		{ RISK_PARSE, 1, true, 0 },
+		{ RISK_PARSE, 2, true, 0 },
+		{ RISK_PARSE, 3, true, 6480 },
+		{ RISK_STORE, 1, true, 0 },
+	};
+	const struct risk_rule rule = { .limit = 2, .first_pause_secs = 20,
+		.pause_secs = 180 };
+	const struct risk_rule unproved = { .limit = UINT32_MAX,
+		.pause_secs = 180 };
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct risk was = { .step = cases[i].step,
+			.attempts = cases[i].attempts,
+			.is_parked = cases[i].attempts >= 2 };
+		struct risk r = risk_after_attempt(&was, &rule, 1000000);
+
+		ck_assert_int_eq(r.is_parked, cases[i].is_parked);
+		ck_assert_int_eq(r.is_news, cases[i].attempts == 1);
+		ck_assert_int_eq(r.next_secs, 1000000 + cases[i].pause);
+		/* What is not proved parks nobody, and frees nobody. */
+		r = risk_after_attempt(&was, &unproved, 1000000);
+		ck_assert_int_eq(r.is_parked, was.is_parked);
+		was.is_skipped = true;
+		was.next_secs = 0;
+		r = risk_after_attempt(&was, &rule, 1000000);
+		ck_assert_int_eq(r.next_secs, 0);
+	}
 }
 END_TEST
 
@@ -981,11 +1036,11 @@ end_job(const struct uuid *id, const char *owner, unsigned number)
 
 static int
 fail_job(const struct uuid *id, const char *owner, const struct err *failure,
-    int64_t next, bool *dead_r)
+    const struct job_again *again, bool *dead_r)
 {
 	const struct job_attempt attempt = { *id, owner, 0 };
 
-	return store_job_failed(w.s, &attempt, failure, next, dead_r, &w.err);
+	return store_job_failed(w.s, &attempt, failure, again, dead_r, &w.err);
 }
 
 START_TEST(a_job_is_taken_once_and_done)
@@ -1051,6 +1106,7 @@ END_TEST
 START_TEST(only_the_attempt_that_runs_has_a_say)
 {
 	struct err net = { .kind = ERR_NETWORK, .text = "no route" };
+	const struct job_again soon = { 0, 0 };
 	struct job_attempt first, second;
 	struct uuid id;
 	struct job *job;
@@ -1073,7 +1129,7 @@ START_TEST(only_the_attempt_that_runs_has_a_say)
 	ck_assert_int_eq(w.err.kind, ERR_GONE);
 	ck_assert_int_eq(-1, store_job_done(w.s, &first, &w.err));
 	ck_assert_int_eq(-1, store_job_yield(w.s, &first, &w.err));
-	ck_assert_int_eq(-1, store_job_failed(w.s, &first, &net, 0, &dead,
+	ck_assert_int_eq(-1, store_job_failed(w.s, &first, &net, &soon, &dead,
 	    &w.err));
 	ck_assert_str_eq(job_state(&id), "running");
 	must(store_job_done(w.s, &second, &w.err), &w);
@@ -1138,7 +1194,9 @@ START_TEST(a_failed_job_waits_or_dies)
 {
 	struct err net = { .kind = ERR_NETWORK, .text = "no route" };
 	struct err never = { .kind = ERR_PERMANENT, .text = "no such thing" };
-	int64_t now = clock_wall_secs();
+	const int64_t now = clock_wall_secs();
+	const struct job_again later = { now + 3600, now };
+	const struct job_again at_once = { now, now };
 	struct uuid id;
 	struct job *job;
 	bool dead;
@@ -1146,7 +1204,7 @@ START_TEST(a_failed_job_waits_or_dies)
 	must(store_job_add(w.s, QUEUE_BULK, "x", &w.account_id, NULL, &id,
 	    &w.err), &w);
 	must(take_job(w.s, &id, "one", &job), &w);
-	must(fail_job(&id, "one", &net, now + 3600, &dead), &w);
+	must(fail_job(&id, "one", &net, &later, &dead), &w);
 	ck_assert(!dead);
 	ck_assert_int_eq(-1, take_job(w.s, &id, "one", &job));
 	ck_assert_int_eq(w.err.kind, ERR_GONE);
@@ -1154,13 +1212,48 @@ START_TEST(a_failed_job_waits_or_dies)
 	    "AND account_id = %s", world_account(&w));
 	must(take_job(w.s, &id, "one", &job), &w);
 	ck_assert_uint_eq(job->attempts, 2);
-	ck_assert_int_eq(-1, fail_job(&id, "two", &net, now, &dead));
-	must(fail_job(&id, "one", &never, now, &dead),
+	ck_assert_int_eq(-1, fail_job(&id, "two", &net, &at_once, &dead));
+	must(fail_job(&id, "one", &never, &at_once, &dead),
 	    &w);
 	ck_assert(dead);
 	ck_assert_str_eq(job_state(&id), "dead");
 }
 END_TEST
+
+START_TEST(a_job_that_got_further_starts_its_attempts_anew)
+{
+	struct folder *inbox = world_folder(&w, "INBOX");
+	struct risk risk = { .folder_id = inbox->id, .step = RISK_PARSE,
+		.uid_from = 5, .uid_to = 5 };
+	const struct risk_rule rule = { .limit = 2, .pause_secs = 180 };
+	struct err net = { .kind = ERR_NETWORK, .text = "no route" };
+	const int64_t now = clock_wall_secs();
+	const struct job_again again = { now + 3600, now };
+	struct job *job;
+	bool dead;
+	int i;
+
+	/* Each death is one of a message that is noted, or parked, by it. */
+	for (i = 0; i < 30; i++) {
+		risk.uid_from = risk.uid_to = 5 + (unsigned)i / 2;
+		must(store_risk_count(w.s, &w.account_id, &risk, "signal 11",
+		    &rule, &w.err), &w);
+		must(take_job(w.s, &w.job_id, "one", &job), &w);
+		ck_assert_uint_eq(job->attempts, 1);
+		must(fail_job(&w.job_id, "one", &net, &again, &dead), &w);
+		ck_assert(!dead);
+	}
+	/* Nothing more is known: an attempt is an attempt. */
+	must(take_job(w.s, &w.job_id, "one", &job), &w);
+	must(fail_job(&w.job_id, "one", &net, &again, &dead), &w);
+	ck_assert_int_eq(-1, take_job(w.s, &w.job_id, "one", &job));
+	world_text(&w, "UPDATE jobs SET run_at = now() WHERE account_id = %s",
+	    world_account(&w));
+	must(take_job(w.s, &w.job_id, "one", &job), &w);
+	ck_assert_uint_eq(job->attempts, 2);
+}
+END_TEST
+
 
 static bool
 is_due(const struct uuid *id, int64_t rung_secs)
@@ -1367,6 +1460,8 @@ make_suite(void)
 	tcase_add_test(t, a_refused_folder_is_left_out_alone);
 	tcase_add_test(t, folders_are_written_loaded_and_parked);
 	tcase_add_test(t, the_second_death_parks);
+	tcase_add_test(t, what_is_parked_is_tried_again_later_and_later);
+	tcase_add_test(t, a_job_that_got_further_starts_its_attempts_anew);
 	tcase_add_test(t, a_job_is_taken_once_and_done);
 	tcase_add_test(t, of_many_takers_one_gets_the_job);
 	tcase_add_test(t, only_the_attempt_that_runs_has_a_say);

@@ -60,6 +60,7 @@ read_we(struct scene *sc, const char *line)
 	/* Rows: as many, unless told; looked at just now, or "long ago". */
 	sc->folder.stored = has_word(line, "rows") ?
 	    (int64_t)number_after(line, "rows") : c->messages;
+	sc->folder.explained = (int64_t)number_after(line, "explained");
 	sc->folder.last_poll_secs = has_word(line, "ago") ? 0 : NOW;
 	c->backfill_below = (uint32_t)number_after(line, "backfill");
 }
