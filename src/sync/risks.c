@@ -147,13 +147,16 @@ risks_count(struct session *s, struct risk *risk, const char *how,
 	return risks_count_by(s, risk, how, &rule, err);
 }
 
-/* It may have been for a moment only: the next try takes its time. */
+/* It may have been for a moment only: the next try takes its time.  Only a
+ * server that delivers another one has refused this one. */
 int
 risks_not_delivered(struct session *s, int64_t folder_id, uint32_t uid,
     const char *how, struct err *err)
 {
+	bool is_proved = s->trial.step != RISK_NONE && s->is_proved;
 	const struct risk_rule rule = {
-		.limit = (unsigned)s->conf->risk_attempts,
+		.limit = is_proved ? (unsigned)s->conf->risk_attempts :
+		    UINT32_MAX,
 		.first_pause_secs = s->conf->poll_warm,
 		.pause_secs = s->conf->poll_warm,
 	};
@@ -164,6 +167,7 @@ risks_not_delivered(struct session *s, int64_t folder_id, uint32_t uid,
 		.uid_to = uid,
 	};
 
+	s->has_lost_trial |= s->trial.step != RISK_NONE && !is_proved;
 	return risks_count_by(s, &risk, how, &rule, err);
 }
 
