@@ -15,11 +15,19 @@
 #define FETCH_TEXT_MAX ((uint64_t)64 << 20)
 #define IN_FLIGHT 2
 #define PER_COMMAND 200
+#define SIZE_LIES_MAX 3 /* proven ones, in a session */
 
 struct wanted {
 	uint32_t uid;
-	enum { WANTED_OPEN, WANTED_SEEN, WANTED_DONE } state;
-	struct place place; /* WANTED_SEEN; without keywords */
+	enum wanted_state {
+		WANTED_OPEN,
+		WANTED_SEEN,  /* mentioned, without a body */
+		WANTED_DOUBT, /* to be asked for alone */
+		WANTED_HELD,  /* its bytes are there, the tagged line is not */
+		WANTED_DONE,
+	} state;
+	bool is_too_large;
+	struct place place; /* WANTED_SEEN, WANTED_HELD */
 	char *keywords;
 };
 
@@ -32,6 +40,8 @@ struct fetch_job {
 	uint64_t body_bytes; /* of the message that is coming in */
 	bool is_ended;	     /* by the sink */
 	bool is_cut;	     /* answers were left out */
+	bool is_alone;	     /* one message is asked for */
+	bool is_holding;     /* the sink has its bytes; no others may come */
 };
 
 static struct wanted *
@@ -69,6 +79,11 @@ on_bytes(int type, struct mailimap_msg_att_body_section *section,
 	(void)section;
 	if (job->is_ended || wire_error(job->r->wire)->kind != ERR_NONE)
 		return false;
+	if (job->is_holding) {
+		wire_fail(job->r->wire, ERR_PROTOCOL,
+		    "more than the one message that was asked for");
+		return false;
+	}
 	job->body_bytes += len;
 	if (job->body_bytes > job->r->max_literal) {
 		wire_fail(job->r->wire, ERR_PROTOCOL,
@@ -93,42 +108,74 @@ drop(struct fetch_job *job)
 }
 
 static void
-remember(struct wanted *w, const struct place *place)
+remember(struct wanted *w, enum wanted_state state, const struct place *place)
 {
-	w->state = WANTED_SEEN;
+	w->state = state;
 	free(w->keywords);
 	w->keywords = xstrdup(place->flags.keywords);
 	w->place = *place;
 	w->place.flags.keywords = w->keywords;
 }
 
+/* Servers whose sizes are wrong while their literals are right are many: some
+ * such messages, and the others of the session are taken at their bytes. */
+static bool
+is_in_doubt(const struct fetch_job *job, const struct place *place,
+    uint64_t bytes)
+{
+	return !job->sink->is_header_only && place->size != 0 &&
+	    place->size != bytes && job->r->n_size_lies < SIZE_LIES_MAX;
+}
+
+/* A body has come, with all that stands behind it. */
+static void
+take_body(struct fetch_job *job, struct wanted *w, const struct place *place,
+    uint64_t bytes)
+{
+	if (is_in_doubt(job, place, bytes) && !job->is_alone) {
+		w->state = WANTED_DOUBT;
+		drop(job);
+	} else if (is_in_doubt(job, place, bytes) && !place->has_flags) {
+		wire_fail(job->r->wire, ERR_PROTOCOL, "a message did not end "
+		    "where its announced length said");
+	} else if (is_in_doubt(job, place, bytes)) {
+		remember(w, WANTED_HELD, place);
+		job->is_holding = true;
+	} else {
+		w->state = WANTED_DONE;
+		if (job->sink->done(job->sink->arg, place, true) == -1)
+			end(job);
+	}
+}
+
 static void
 on_message(struct remote *r, struct mailimap_msg_att *att, void *arg)
 {
+	struct mend_notes *notes = wire_notes(r->wire);
 	struct fetch_job *job = arg;
 	struct wanted *w;
 	struct place place;
-	bool has_body, has_bytes = job->body_bytes > 0;
+	bool has_body, is_too_large = notes->is_too_large;
+	uint64_t bytes = job->body_bytes;
 
 	job->body_bytes = 0;
+	notes->is_too_large = false;
 	if (job->is_ended || wire_error(r->wire)->kind != ERR_NONE)
 		return;
 	place_read(&place, &job->text, att, &has_body);
 	w = place.uid != 0 ? find(job, place.uid) : NULL;
-	if (w == NULL || w->state == WANTED_DONE) {
-		if (has_bytes)
+	if (w == NULL || w->state >= WANTED_DOUBT) {
+		if (bytes > 0)
 			drop(job);
 		else
 			r->is_disturbed = true;
 		return;
 	}
-	if (!has_bytes && (!has_body || place.size > 0)) {
-		remember(w, &place);
-		return;
-	}
-	w->state = WANTED_DONE;
-	if (job->sink->done(job->sink->arg, &place, true) == -1)
-		end(job);
+	w->is_too_large |= is_too_large;
+	if (bytes == 0 && (!has_body || place.size > 0))
+		remember(w, WANTED_SEEN, &place);
+	else
+		take_body(job, w, &place, bytes);
 }
 
 static int
@@ -227,6 +274,57 @@ run(struct fetch_job *job, uint32_t *uids, size_t n, size_t per_command,
 	return -1;
 }
 
+/* Asks for one message alone; its bytes count once its tagged OK is there. */
+static int
+ask_alone(struct fetch_job *job, struct wanted *w, struct err *err)
+{
+	struct err refused = ERR_INIT;
+	uint32_t uid = w->uid;
+	int tag;
+
+	w->state = WANTED_OPEN;
+	job->is_alone = true;
+	if (send_one(job, &uid, 1, &tag, err) == -1 ||
+	    read_one(job, tag, &refused, err) == -1)
+		return -1;
+	if (refused.kind != ERR_NONE) {
+		*err = refused;
+		return -1;
+	}
+	return 0;
+}
+
+/* What is held was asked for alone, and its command has been answered. */
+static int
+settle_held(struct fetch_job *job, struct wanted *w, struct err *err)
+{
+	if (w->state != WANTED_HELD)
+		return 0;
+	job->r->n_size_lies++;
+	job->is_holding = false;
+	w->state = WANTED_DONE;
+	if (job->sink->done(job->sink->arg, &w->place, true) == 0)
+		return 0;
+	end(job);
+	return session_die(job->r, wire_error(job->r->wire), err);
+}
+
+static int
+settle_doubts(struct fetch_job *job, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < job->n; i++) {
+		struct wanted *w = &job->wanted[i];
+
+		if ((w->state == WANTED_DOUBT &&
+			ask_alone(job, w, err) == -1) ||
+		    settle_held(job, w, err) == -1)
+			return -1;
+	}
+	return 0;
+}
+
 /* Those that were mentioned and never got a body (L136, L046). */
 static int
 report_bodiless(struct fetch_job *job, struct err *err)
@@ -238,6 +336,10 @@ report_bodiless(struct fetch_job *job, struct err *err)
 
 		if (w->state != WANTED_SEEN)
 			continue;
+		if (w->is_too_large && job->sink->too_large != NULL) {
+			job->sink->too_large(job->sink->arg, w->uid);
+			continue;
+		}
 		if (job->sink->done(job->sink->arg, &w->place, false) == -1) {
 			end(job);
 			return session_die(job->r,
@@ -257,13 +359,15 @@ int
 remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
     size_t per_command, const struct remote_sink *sink, struct err *err)
 {
-	struct fetch_job job = { .r = r, .sink = sink, .n = n };
+	struct fetch_job job = { .r = r, .sink = sink, .n = n,
+		.is_alone = n == 1 };
 	uint32_t *rest;
 	size_t i;
 	int result;
 
 	if (n == 0)
 		return session_check(r, err);
+	wire_notes(r->wire)->is_too_large = false;
 	rest = xreallocarray(NULL, n, sizeof(*rest));
 	job.wanted = xcalloc(n, sizeof(*job.wanted));
 	for (i = 0; i < n; i++)
@@ -274,6 +378,8 @@ remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
 	mailimap_set_msg_body_handler(r->imap, on_bytes, &job);
 	result = run(&job, rest, n,
 	    per_command > 0 ? per_command : PER_COMMAND, err);
+	if (result == 0)
+		result = settle_doubts(&job, err);
 	mailimap_set_msg_body_handler(r->imap, NULL, NULL);
 	r->on_message = NULL;
 	if (result == 0 && job.is_cut)
@@ -287,4 +393,77 @@ remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
 	free(rest);
 	place_text_release(&job.text);
 	return result;
+}
+
+/* --- is it really that large? -------------------------------------------- */
+
+struct probe {
+	uint32_t uid;
+	bool has_answer;
+	uint64_t bytes;
+};
+
+static bool
+on_probe_bytes(int type, struct mailimap_msg_att_body_section *section,
+    const char *bytes, size_t len, void *arg)
+{
+	struct probe *probe = arg;
+
+	(void)type;
+	(void)section;
+	(void)bytes;
+	probe->bytes += len;
+	return true;
+}
+
+static void
+on_probe(struct remote *r, struct mailimap_msg_att *att, void *arg)
+{
+	struct place_text text = { .keywords = BUF_INIT };
+	struct probe *probe = arg;
+	struct place place;
+	bool has_body;
+
+	place_read(&place, &text, att, &has_body);
+	if (place.uid == probe->uid && has_body)
+		probe->has_answer = true;
+	else
+		r->is_disturbed = true;
+	place_text_release(&text);
+}
+
+/* One byte behind the limit is asked for: none is there if the size lied. */
+int
+remote_is_too_large(struct remote *r, uint32_t uid, bool *yes_r,
+    struct err *err)
+{
+	struct probe probe = { .uid = uid };
+	struct buf out = BUF_INIT;
+	struct err said = ERR_INIT;
+	struct reply reply;
+	int tag = command_begin(r, &out), result;
+
+	*yes_r = true;
+	buf_addf(&out, "UID FETCH %u (UID BODY.PEEK[]<%llu.1>)", uid,
+	    (unsigned long long)r->max_literal);
+	wire_set_limits(r->wire, 65536, 65536);
+	result = command_send(r, &out, err);
+	buf_release(&out);
+	if (result == -1)
+		return -1;
+	r->on_message = on_probe;
+	r->on_message_arg = &probe;
+	mailimap_set_msg_body_handler(r->imap, on_probe_bytes, &probe);
+	result = command_reply(r, tag, &reply, err);
+	mailimap_set_msg_body_handler(r->imap, NULL, NULL);
+	r->on_message = NULL;
+	if (result == -1)
+		return -1;
+	if (reply_check(r, &reply, "UID FETCH", &said) == 0)
+		*yes_r = !probe.has_answer || probe.bytes > 0;
+	else if (said.kind != ERR_SERVER) {
+		*err = said;
+		return -1;
+	}
+	return 0;
 }

@@ -71,7 +71,8 @@ take_line(struct wire *w, const char *line, size_t len)
 	}
 	if (!w->mend.has_literal)
 		return 0;
-	if (w->mend.literal > w->max_literal) {
+	if (w->mend.literal > w->max_literal &&
+	    (w->mend.keep_literal || !w->mend.has_body)) {
 		wire_fail(w, ERR_PROTOCOL, "a string of %llu bytes was "
 		    "announced, more than the %llu allowed",
 		    (unsigned long long)w->mend.literal,

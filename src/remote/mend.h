@@ -34,11 +34,13 @@ struct mend_notes {
 	bool is_cut; /* see wire_set_budget */
 	char last_words[240];
 	unsigned n_broken_lists; /* lines left out */
+	bool is_too_large;	 /* a body above max_body was skipped */
 	unsigned n_lost_fetches; /* not even the UID could be read */
 };
 
 struct mend {
 	struct mend_notes notes;
+	uint64_t max_body; /* of larger ones the parser is told NIL; 0: none */
 	const struct mask *mask; /* what words may not show; NULL: nothing */
 
 	/* After mend_line: a literal follows the line. */
@@ -57,6 +59,7 @@ struct mend {
 	unsigned value_depth; /* FETCH: inside the value of an unknown item */
 	bool has_items;	      /* FETCH: something was passed on */
 	bool has_uid;	      /* FETCH: UID was among it */
+	uint32_t uid;	      /* FETCH: that */
 	bool has_body;	      /* FETCH: the literal of a body was */
 };
 

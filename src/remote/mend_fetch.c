@@ -14,6 +14,10 @@
 #include <ctype.h>
 #include <strings.h>
 
+/* A body above the limit is skipped, not cut off, when it is at most this many
+ * times as large. */
+#define BODY_SKIPPED_MAX 4
+
 static void
 begin_item(struct mend *m, struct buf *out, const char *name)
 {
@@ -210,8 +214,14 @@ item_uid(struct mend *m, struct scan *s, struct buf *out)
 
 	if (!scan_number(s, &uid))
 		return skip_value(m, s);
+	/* A literal that is too long by a few bytes swallows the end of its
+	 * reply and the beginning of the next, whose items then seem to be
+	 * ours. */
+	if (m->has_body && m->has_uid && uid != m->uid)
+		return false;
 	if (uid > 0 && uid <= UINT32_MAX) {
 		m->has_uid = true;
+		m->uid = (uint32_t)uid;
 		begin_item(m, out, "UID ");
 		buf_addf(out, "%u", (unsigned)uid);
 	}
@@ -335,6 +345,14 @@ item_body(struct mend *m, struct scan *s, const char *name, struct buf *out)
 	if (s->p == s->end) {
 		if (!s->has_literal)
 			return false;
+		if (m->max_body != 0 && m->literal > m->max_body &&
+		    m->literal / BODY_SKIPPED_MAX <= m->max_body) {
+			/* Its bytes go nowhere; what follows counts. */
+			begin_item(m, out, name);
+			buf_adds(out, "NIL");
+			m->has_body = m->notes.is_too_large = true;
+			return false;
+		}
 		begin_item(m, out, name);
 		buf_addf(out, "{%llu}\r\n", (unsigned long long)m->literal);
 		m->has_literal = m->keep_literal = m->has_body = true;
@@ -347,20 +365,20 @@ item_body(struct mend *m, struct scan *s, const char *name, struct buf *out)
 }
 
 /* What may stand behind a body: an item that was asked for, or one that some
- * servers add.  Anything else is the message's text or another reply. */
+ * servers add.  Anything else, a second body above all, is the message's text
+ * or another reply. */
 static bool
 is_known_item(const char *name, size_t len)
 {
 	static const char *const names[] = { "UID", "FLAGS", "INTERNALDATE",
-		"RFC822.SIZE", "MODSEQ", "BODY[]", "BODY[HEADER]",
-		"X-GM-MSGID", "X-GM-THRID", "X-GM-LABELS", "EMAILID",
+		"RFC822.SIZE", "MODSEQ", "X-GM-MSGID", "X-GM-THRID", "X-GM-LABELS", "EMAILID",
 		"THREADID", "SAVEDATE" };
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (word_is(name, len, names[i]))
 			return true;
-	return len > 18 && strncasecmp(name, "BODY[HEADER.FIELDS", 18) == 0;
+	return false;
 }
 
 static bool
@@ -378,7 +396,9 @@ item(struct mend *m, struct scan *s, const char *name, size_t len,
 		return item_size(m, s, out);
 	if (word_is(name, len, "MODSEQ"))
 		return item_modseq(m, s, out);
-	if (word_is(name, len, "BODY[]") || word_is(name, len, "BODY[HEADER]"))
+	if (word_is(name, len, "BODY[]") ||
+	    word_is(name, len, "BODY[HEADER]") ||
+	    (len > 7 && strncasecmp(name, "BODY[]<", 7) == 0))
 		return item_body(m, s, "BODY[] ", out);
 	if (len > 18 && strncasecmp(name, "BODY[HEADER.FIELDS", 18) == 0 &&
 	    name[len - 1] == ']')

@@ -238,12 +238,19 @@ struct remote_sink {
 	/* The bytes so far were of a message not asked for, or twice: forget
 	 * them.  NULL: such a message ends the session (ERR_PROTOCOL). */
 	void (*drop)(void *arg);
+	/* It is larger than max_literal, whatever its size was said to be, and
+	 * was skipped.  NULL: done() as for one without body. */
+	void (*too_large)(void *arg, uint32_t uid);
 	bool is_header_only; /* bytes() gets no more than the header */
 };
 /* How long a body may stay away, if that is less than command_msecs; 0: that. */
 void remote_set_patience(struct remote *r, int64_t msecs);
 int remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
     size_t per_command, const struct remote_sink *sink, struct err *err);
+/* Has the message really more than max_literal bytes, as its size says?  True
+ * where the server does not tell. */
+int remote_is_too_large(struct remote *r, uint32_t uid, bool *yes_r,
+    struct err *err);
 
 /* --- IDLE ---------------------------------------------------------------- */
 

@@ -42,6 +42,7 @@ struct remote {
 	bool has_retried_id;
 	bool is_status_plain; /* HIGHESTMODSEQ there is BAD */
 	bool is_selected;
+	unsigned n_size_lies; /* messages whose RFC822.SIZE is proven wrong */
 	bool is_slowed;	      /* "OK [THROTTLED]" */
 	bool is_list_cut;     /* remote_list_is_cut */
 	unsigned idle_early_ends; /* in a row */

@@ -195,7 +195,7 @@ wire_set_grace(struct wire *w, int64_t msecs)
 void
 wire_set_limits(struct wire *w, uint64_t max_literal, uint64_t max_text)
 {
-	w->max_literal = max_literal;
+	w->max_literal = w->mend.max_body = max_literal;
 	w->text_left = max_text;
 }
 

@@ -165,6 +165,17 @@ find_uid(const struct ingest *in, uint32_t uid)
 	return lo < in->n && in->uids[lo] == uid ? lo : in->n;
 }
 
+/* Its size was told wrong; it is asked for again, for its header alone. */
+static void
+on_too_large(void *arg, uint32_t uid)
+{
+	struct ingest *in = arg;
+	size_t i = find_uid(in, uid);
+
+	if (i < in->n)
+		in->is_known_large[i] = true;
+}
+
 static void
 note_arrival(struct ingest *in, size_t i)
 {
@@ -236,6 +247,22 @@ on_done(void *arg, const struct place *place, bool has_body)
 
 /* --- runs ---------------------------------------------------------------- */
 
+/*
+ * The header is enough of a message above max_message_mb; what RFC822.SIZE says
+ * is looked at first, for some say 4 GB of anything.
+ */
+static int
+is_header_enough(struct ingest *in, uint32_t uid, bool *yes_r,
+    struct err *err)
+{
+	size_t i = find_uid(in, uid);
+
+	*yes_r = in->is_known_large[i];
+	if (*yes_r || in->wanted[i].size <= in->max_bytes)
+		return 0;
+	return remote_is_too_large(in->s->remote, uid, yes_r, err);
+}
+
 static int
 fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
     struct err *err)
@@ -244,16 +271,19 @@ fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
 		.bytes = on_bytes,
 		.done = on_done,
 		.drop = on_drop,
+		.too_large = on_too_large,
 		.arg = in,
 	};
 	int rv;
 
 	if (n == 0)
 		return 0;
-	in->is_too_large = n == 1 &&
-	    in->wanted[find_uid(in, uids[0])].size > in->max_bytes;
-	sink.is_header_only = in->is_too_large;
+	in->is_too_large = false;
 	session_note(in->s, RISK_FETCH, in->folder->id, uids[0], uids[0]);
+	if (n == 1 && is_header_enough(in, uids[0], &in->is_too_large,
+		err) == -1)
+		return -1;
+	sink.is_header_only = in->is_too_large;
 	rv = remote_fetch(in->s->remote, uids, n, per_command, &sink, err);
 	if (rv == 0 || session_is_usable_after(in->s, err))
 		session_note(in->s, RISK_NONE, 0, 0, 0);
@@ -336,7 +366,10 @@ settle_missing(struct ingest *in, size_t i, struct err *err)
 	uint32_t uid = in->uids[i];
 	struct err no = ERR_INIT;
 
-	if (fetch(in, &uid, 1, 1, &no) == -1 && no.kind != ERR_SERVER) {
+	if ((fetch(in, &uid, 1, 1, &no) == -1 ||
+		(in->is_known_large[i] && !in->has_come[i] &&
+		    fetch(in, &uid, 1, 1, &no) == -1)) &&
+	    no.kind != ERR_SERVER) {
 		*err = no;
 		return -1;
 	}
@@ -414,6 +447,7 @@ choose(struct ingest *in, struct arena *arena, const struct place *wanted,
 	    uids[in->n_old] < in->base->uidnext)
 		in->n_old++;
 	in->has_come = ARENA_ARRAY(arena, bool, out + 1);
+	in->is_known_large = ARENA_ARRAY(arena, bool, out + 1);
 	return chosen;
 }
 
@@ -473,7 +507,7 @@ ingest_messages(struct ingest *in, const struct place *wanted, size_t n,
 			wanted[n - 1].uid, err);
 	in->wanted = NULL;
 	in->uids = NULL;
-	in->has_come = NULL;
+	in->has_come = in->is_known_large = NULL;
 	in->n = in->low = 0;
 	in->base = NULL;
 	arena_free(&arena);

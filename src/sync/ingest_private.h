@@ -41,6 +41,7 @@ struct ingest {
 	const struct place *wanted;
 	const uint32_t *uids; /* theirs */
 	bool *has_come;
+	bool *is_known_large; /* above max_bytes, whatever was said */
 	size_t n;
 	size_t n_old; /* below the cursor: counted by it already */
 	size_t low; /* all before it have come or will not */

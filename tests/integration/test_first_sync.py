@@ -2,6 +2,8 @@
 
 import hashlib
 
+import pytest
+
 from herd import Client, deliver, message
 from servers import wait_for
 
@@ -221,3 +223,24 @@ def test_message_above_the_limit_has_its_row_and_no_blob(herd, dovecot,
     assert rows[1] == ("Very large", len(large), True, True, "partial",
                        "large@example.org")
     assert [r[2] for r in rows] == [False, True, False]
+
+
+@pytest.mark.parametrize("said", [1000, 4294967295, 2 << 20])
+def test_the_bytes_decide_not_the_size(herd, mock, said):
+    """F-B17: what RFC822.SIZE says of small messages and of a large one."""
+    m = mock(inbox=3, other=0, folders=0)
+    h = herd(stream_parse_mb=1, max_message_mb=1)
+    h.start_both()
+    large = m.deliver("u1", size=1500000)[0]
+    m.deliver("u1")
+    m.fault("size", account="u1", bytes=said)
+    account = h.add_account(m, "u1")
+    h.wait_live(account)
+    rows = h.sql("SELECT uid, blob IS NULL, parse_state FROM messages WHERE "
+                 "account_id = %s ORDER BY uid", (account,))
+    assert len(rows) == 5
+    assert [r[1:] for r in rows if r[0] == large] == [(True, "partial")]
+    assert {r[1:] for r in rows if r[0] != large} == {(False, "ok")}
+    assert h.sql("SELECT count(*) FROM quarantine") == [(0,)]
+    # Whole, and byte for byte: only the large one differs from the server.
+    assert m.status("u1")["connections_peak"] <= 2

@@ -172,7 +172,8 @@ fault_strike(struct faults *faults, const char *login, const char *at,
 	struct fault *fault;
 
 	STAILQ_FOREACH(fault, &faults->list, entry) {
-		if (fault->kind == FAULT_MODSEQ || fault->times == 0 ||
+		if (fault->kind == FAULT_MODSEQ ||
+		    fault->kind == FAULT_SIZE || fault->times == 0 ||
 		    !is_at(fault, at) || !is_account(fault, login) ||
 		    (fault->match[0] != '\0' &&
 			fnmatch(fault->match, arguments, 0) != 0))
@@ -190,12 +191,13 @@ fault_strike(struct faults *faults, const char *login, const char *at,
 }
 
 const struct fault *
-fault_modseq(const struct faults *faults, const char *login)
+fault_lie(const struct faults *faults, enum fault_kind kind,
+    const char *login)
 {
 	struct fault *fault;
 
 	STAILQ_FOREACH(fault, &faults->list, entry)
-		if (fault->kind == FAULT_MODSEQ && is_account(fault, login))
+		if (fault->kind == kind && is_account(fault, login))
 			return fault;
 	return NULL;
 }

@@ -17,7 +17,8 @@
 	X(FAULT_GARBAGE, "garbage")   /* `bytes` random bytes before it */ \
 	X(FAULT_SLOW, "slow")         /* from now on `bytes` a second */ \
 	X(FAULT_SILENT, "silent")     /* IDLE is answered, news never told */ \
-	X(FAULT_MODSEQ, "modseq")     /* `text`: zero, none, frozen, huge */
+	X(FAULT_MODSEQ, "modseq")     /* `text`: zero, none, frozen, huge */ \
+	X(FAULT_SIZE, "size")         /* each RFC822.SIZE is `bytes` */
 
 enum fault_kind {
 #define X(symbol, name) symbol,
@@ -52,11 +53,11 @@ size_t fault_clear(struct faults *faults, unsigned id);
 json_t *faults_list(const struct faults *faults);
 
 /* The first that strikes here and now, counted; NULL: none.  `login` may be
- * NULL.  FAULT_MODSEQ never comes from here. */
+ * NULL.  Lies never come from here. */
 const struct fault *fault_strike(struct faults *faults, const char *login,
     const char *at, const char *arguments);
-/* The lie about modseqs for this account, or NULL. */
-const struct fault *fault_modseq(const struct faults *faults,
-    const char *login);
+/* The lie of that kind (FAULT_MODSEQ, FAULT_SIZE) for this account, or NULL. */
+const struct fault *fault_lie(const struct faults *faults,
+    enum fault_kind kind, const char *login);
 
 #endif

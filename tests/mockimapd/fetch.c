@@ -369,6 +369,8 @@ static void
 say_item(struct session *s, struct fetch *fetch,
     const struct message *message, const struct item *item)
 {
+	const struct fault *lie;
+
 	switch (item->kind) {
 	case ITEM_UID:
 		buf_addf(&s->out, "UID %u", message->uid);
@@ -382,7 +384,10 @@ say_item(struct session *s, struct fetch *fetch,
 		add_date(&s->out, message->date);
 		break;
 	case ITEM_SIZE:
-		buf_addf(&s->out, "RFC822.SIZE %u", message->mail.size);
+		lie = fault_lie(s->world->faults, FAULT_SIZE,
+		    s->account->login);
+		buf_addf(&s->out, "RFC822.SIZE %llu", lie != NULL ?
+			(unsigned long long)lie->bytes : message->mail.size);
 		break;
 	case ITEM_MODSEQ:
 		buf_addf(&s->out, "MODSEQ (%llu)", (unsigned long long)

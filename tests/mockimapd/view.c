@@ -20,7 +20,7 @@ uint64_t
 session_modseq(const struct session *s, uint64_t modseq)
 {
 	const struct fault *lie = s->account == NULL ? NULL :
-	    fault_modseq(s->world->faults, s->account->login);
+	    fault_lie(s->world->faults, FAULT_MODSEQ, s->account->login);
 
 	if (lie == NULL)
 		return modseq;

@@ -321,6 +321,11 @@ static const struct {
 	{ " UID 5\r\n", MEND_TORN },
 	{ " UID 5) {3}\r\n", MEND_TORN },
 	{ "(x))\r\n", MEND_TORN },
+	/* The literal swallowed ")" and the beginning of the next reply. */
+	{ "UID 6 FLAGS ())\r\n", MEND_TORN },
+	{ " FLAGS () RFC822.SIZE 3 BODY[] {3}\r\n", MEND_TORN },
+	{ " BODY[] \"x\")\r\n", MEND_TORN },
+	{ " BODY[HEADER.FIELDS (MESSAGE-ID)] {3}\r\n", MEND_TORN },
 };
 
 START_TEST(a_body_ends_where_its_length_says)

@@ -192,7 +192,8 @@ on_drop(void *arg)
 	buf_reset(&got.body);
 }
 
-static const struct remote_sink sink = { on_bytes, on_done, NULL, on_drop };
+static const struct remote_sink sink = { .bytes = on_bytes, .done = on_done,
+	.drop = on_drop };
 
 static int
 fetch(const uint32_t *uids, size_t n)
@@ -424,6 +425,119 @@ START_TEST(a_message_without_a_body_is_reported_as_such)
 END_TEST
 
 /* L030: Domino answers in an order of its own. */
+/* F-B1: the bytes of the message, whatever its size was said to be. */
+START_TEST(a_wrong_size_makes_a_message_come_alone)
+{
+	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
+		HEAR("* UID FETCH 5:6 *"),
+		SAY("* 1 FETCH (UID 5 FLAGS () RFC822.SIZE 3 BODY[] {5}\r\n"
+		    "abcde)\r\n* 2 FETCH (UID 6 FLAGS () RFC822.SIZE 1 "
+		    "BODY[] {1}\r\nx)\r\n%1 OK x\r\n"),
+		HEAR("* UID FETCH 5 *"),
+		SAY("* 1 FETCH (UID 5 FLAGS () RFC822.SIZE 3 BODY[] {5}\r\n"
+		    "abcde)\r\n%1 OK x\r\n"),
+		END };
+	static const uint32_t uids[] = { 5, 6 };
+
+	open_with(steps);
+	select_inbox();
+	OK(fetch(uids, 2));
+	ck_assert_uint_eq(got.n, 2);
+	ck_assert_str_eq(got.bodies[0], "x");
+	ck_assert_uint_eq(got.places[1].uid, 5);
+	ck_assert_str_eq(got.bodies[1], "abcde");
+	finish();
+}
+END_TEST
+
+/* F-B1: alone as in company. */
+static const struct {
+	const char *id, *reply;
+} torn[] = {
+	{ "it swallows the flags",
+	    "* 1 FETCH (UID 5 RFC822.SIZE 3 BODY[] {12}\r\n"
+	    "abc FLAGS ())\r\n%1 OK x\r\n" },
+	{ "the rest of the body looks like the end",
+	    "* 1 FETCH (UID 5 FLAGS () RFC822.SIZE 13 BODY[] {3}\r\n"
+	    "abc)\r\nrest.)\r\n%1 OK x\r\n" },
+	{ "the rest of the body is text",
+	    "* 1 FETCH (UID 5 FLAGS () RFC822.SIZE 7 BODY[] {3}\r\n"
+	    "abcdefg)\r\n%1 OK x\r\n" },
+	{ "a second message in its place",
+	    "* 1 FETCH (UID 5 FLAGS () RFC822.SIZE 7 BODY[] {3}\r\nabc)\r\n"
+	    "* 1 FETCH (UID 5 FLAGS () RFC822.SIZE 7 BODY[] {3}\r\nabc)\r\n"
+	    "%1 OK x\r\n" },
+};
+
+START_TEST(a_torn_message_is_none)
+{
+	static struct step steps[] = { LOGIN(CAPS), SELECTED,
+		HEAR("* UID FETCH *"), { STEP_SAY, NULL }, CLOSE };
+	static const uint32_t uid = 5;
+
+	steps[sizeof(steps) / sizeof(steps[0]) - 2].text = torn[_i].reply;
+	open_with(steps);
+	select_inbox();
+	ck_assert_int_eq(fetch(&uid, 1), -1);
+	ck_assert_msg(err.kind == ERR_PROTOCOL, "%s: %s", torn[_i].id,
+	    err.text);
+	ck_assert_uint_eq(got.n, 0);
+	finish();
+}
+END_TEST
+
+/* F-B17 */
+static uint32_t too_large_uid;
+
+static void
+on_too_large(void *arg, uint32_t uid)
+{
+	(void)arg;
+	too_large_uid = uid;
+}
+
+START_TEST(a_message_above_the_limit_is_skipped)
+{
+	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
+		HEAR("* UID FETCH 5:6 *"),
+		SAY("* 1 FETCH (UID 5 FLAGS () RFC822.SIZE 3 BODY[] {12}\r\n"
+		    "abcdef\r\n12)\r FLAGS ())\r\n"
+		    "* 2 FETCH (UID 6 FLAGS () RFC822.SIZE 1 "
+		    "BODY[] {1}\r\nx)\r\n%1 OK x\r\n"),
+		HEAR("* UID FETCH 5 (UID BODY.PEEK\\[\\]<10.1>)"),
+		SAY("* 1 FETCH (UID 5 BODY[]<10> {1}\r\nx)\r\n%1 OK\r\n"),
+		HEAR("* UID FETCH 6 (UID BODY.PEEK\\[\\]<10.1>)"),
+		SAY("* 2 FETCH (UID 6 BODY[]<10> \"\")\r\n%1 OK\r\n"),
+		HEAR("* UID FETCH 6 (UID BODY.PEEK\\[\\]<10.1>)"),
+		SAY("* 2 FETCH (UID 6 BODY[]<10> {0}\r\n)\r\n%1 OK\r\n"),
+		HEAR("* UID FETCH 6 (UID BODY.PEEK\\[\\]<10.1>)"),
+		SAY("%1 NO not that\r\n"), END };
+	static const uint32_t uids[] = { 5, 6 };
+	struct remote_params params = usual(0);
+	struct remote_sink large = sink;
+	bool yes;
+
+	large.too_large = on_too_large;
+	params.max_literal = 10;
+	if (try_open(steps, params) == -1)
+		ck_abort_msg("open: %s", err.text);
+	select_inbox();
+	OK(remote_fetch(remote, uids, 2, 0, &large, &err));
+	ck_assert_uint_eq(too_large_uid, 5);
+	ck_assert_uint_eq(got.n, 1);
+	ck_assert_str_eq(got.bodies[0], "x");
+	OK(remote_is_too_large(remote, 5, &yes, &err));
+	ck_assert(yes);
+	OK(remote_is_too_large(remote, 6, &yes, &err));
+	ck_assert(!yes);
+	OK(remote_is_too_large(remote, 6, &yes, &err));
+	ck_assert(!yes);
+	OK(remote_is_too_large(remote, 6, &yes, &err));
+	ck_assert(yes);
+	finish();
+}
+END_TEST
+
 START_TEST(messages_may_come_in_any_order)
 {
 	static const struct step steps[] = { LOGIN(CAPS), SELECTED,
@@ -1860,6 +1974,9 @@ main(void)
 	tcase_add_test(t, scan_reads_flags_dates_and_ids);
 	tcase_add_test(t, bodies_stream_with_two_commands_in_flight);
 	tcase_add_test(t, a_message_without_a_body_is_reported_as_such);
+	tcase_add_test(t, a_wrong_size_makes_a_message_come_alone);
+	tcase_add_loop_test(t, a_torn_message_is_none, 0, COUNT(torn));
+	tcase_add_test(t, a_message_above_the_limit_is_skipped);
 	tcase_add_test(t, messages_may_come_in_any_order);
 	tcase_add_test(t, an_expunge_during_a_scan_mixes_nothing_up);
 	tcase_add_test(t, bodies_not_asked_for_and_doubles_are_dropped);
