@@ -124,6 +124,15 @@ raise_limits(const struct conf *conf)
 	    (long long)conf->max_accounts_per_worker);
 }
 
+static void
+warn_of_root(const struct conf *conf)
+{
+	if (geteuid() == 0 && conf->user[0] == '\0')
+		log_warn(NULL, "everything runs as root, also what reads "
+		    "foreign mail: create a user and name it in the setting "
+		    "user");
+}
+
 /* A directory for the user we become; parents are root's. */
 static void
 make_directory(const char *path, const struct passwd *pw)
@@ -139,7 +148,7 @@ make_directory(const char *path, const struct passwd *pw)
 		snprintf(part, sizeof(part), "%.*s", (int)i, path);
 		mkdir(part, 0755);
 	}
-	if (mkdir(path, 0750) == -1)
+	if (mkdir(path, 0700) == -1)
 		return; /* exists, or who needs it will tell */
 	if (chown(path, pw->pw_uid, pw->pw_gid) == -1)
 		log_warn(NULL, "%s: %s", path, strerror(errno));
@@ -193,7 +202,7 @@ load_all(const struct conf *conf, const struct quirks_table *quirks)
 	child_init(conf, quirks);
 	if (vault_load(conf->secret_key_file, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
-	slots_init(master_slots(conf));
+	slots_init(master_slots());
 	spawn_init(entries);
 }
 
@@ -246,6 +255,8 @@ main(int argc, char **argv, char **envp)
 	/* Paths in the settings may be relative: stay where we are. */
 	if (!options.is_foreground && daemon(1, 0) == -1)
 		die(EX_OSERR, "daemon: %s", strerror(errno));
+	proc_hide_memory();
+	warn_of_root(conf);
 	raise_limits(conf);
 	mallopt(M_ARENA_MAX, 1);
 	make_directories(conf);
@@ -259,6 +270,7 @@ main(int argc, char **argv, char **envp)
 	load_all(conf, quirks);
 	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
 		die(EX_NOPERM, "%s", err.text);
+	proc_hide_memory();
 	/* Away is no reason to stop: it comes back. */
 	if (spawn_apart(child_check_start, conf) == EX_CONFIG)
 		return EX_CONFIG;

@@ -6,6 +6,7 @@
 #include "lease/heartbeat.h"
 
 #include "base/clock.h"
+#include "base/uuid.h"
 #include "base/xmem.h"
 #include "lease/era.h"
 #include "lease/loop.h"
@@ -54,24 +55,35 @@ static struct redis_script beat_script = {
 const char *
 heartbeat_boot(void)
 {
-	static char boot[96];
-	char id[40] = "";
+	static char boot[HEARTBEAT_BOOT_SIZE];
+
+	if (boot[0] == '\0')
+		heartbeat_read_boot("/proc/sys/kernel/random/boot_id",
+		    "/proc/self/ns/pid", boot);
+	return boot;
+}
+
+void
+heartbeat_read_boot(const char *id_file, const char *ns_file,
+    char out[HEARTBEAT_BOOT_SIZE])
+{
+	char text[UUID_TEXT_SIZE] = "";
 	struct stat st;
+	struct uuid id;
 	int fd;
 
-	if (boot[0] != '\0')
-		return boot;
-	fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	if (fd == -1 || read(fd, id, 36) != 36)
-		id[0] = '\0';
+	fd = open(id_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1 || read(fd, text, UUID_TEXT_SIZE - 1) == -1)
+		text[0] = '\0';
 	if (fd != -1)
 		close(fd);
-	if (id[0] == '\0' || stat("/proc/self/ns/pid", &st) == -1)
-		snprintf(boot, sizeof(boot), "unknown");
+	if (uuid_parse(text, &id) == -1 || uuid_is_null(&id) ||
+	    stat(ns_file, &st) == -1)
+		snprintf(out, HEARTBEAT_BOOT_SIZE, "unknown/%08x%08x",
+		    arc4random(), arc4random());
 	else
-		snprintf(boot, sizeof(boot), "%s/%lu", id,
+		snprintf(out, HEARTBEAT_BOOT_SIZE, "%s/%lu", text,
 		    (unsigned long)st.st_ino);
-	return boot;
 }
 
 static void

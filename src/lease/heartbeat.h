@@ -52,8 +52,12 @@ size_t heartbeat_live(const struct heartbeat *heartbeat); /* |sync:live| */
 size_t heartbeat_holders(const struct heartbeat *heartbeat,
     const char *const **ids_r);
 
-/* This boot and process namespace: pids compare only within it. */
+/* This boot and process namespace: pids compare only within it.  Where it can
+ * not be known, a name that nobody else has. */
+#define HEARTBEAT_BOOT_SIZE 96
 const char *heartbeat_boot(void);
+void heartbeat_read_boot(const char *id_file, const char *ns_file,
+    char out[HEARTBEAT_BOOT_SIZE]);
 /* Where a worker wrote its own; outlives its leases. */
 #define HEARTBEAT_KEY_SIZE 400
 const char *heartbeat_boot_key(const struct redis *redis,

@@ -7,6 +7,8 @@
  * another host may own the account by then.  The deadline counts from the
  * moment the renewal was sent, because Redis may have acted on it any time
  * after, on a clock that also runs while the host is suspended (R-LEASE-5).
+ * Where a reload has made lease_ttl shorter, the deadline comes nearer when the
+ * renewal is sent, whether or not its answer arrives.
  *
  * A renewal goes out in batches, one in a turn of the loop, so that 10,000
  * leases keep the master from nothing (R-LEASE-4).  Many answers may come at
@@ -34,6 +36,7 @@ struct lease {
 	struct uuid id;
 	uint64_t serial; /* tells a lease from an earlier one of the account */
 	int64_t deadline_boot_msecs;
+	uint64_t renewal; /* the last one that was sent */
 	bool is_releasing;
 };
 
@@ -42,7 +45,7 @@ struct leases {
 	struct log log;
 	struct idmap map;
 	size_t n_releasing;
-	uint64_t next_serial;
+	uint64_t next_serial, next_renewal;
 	struct event *renew;
 	struct alarm *alarm;
 	int64_t armed_boot_msecs; /* no deadline is earlier; 0: not armed */
@@ -63,6 +66,7 @@ struct batch {
 	STAILQ_ENTRY(batch) entry;
 	struct leases *leases;
 	unsigned round;
+	uint64_t renewal;
 	int64_t deadline_boot_msecs; /* of its leases, when it goes well */
 	size_t n;
 	struct uuid ids[BATCH];
@@ -227,20 +231,47 @@ lose_answered(struct batch *batch, const redisReply *reply)
 }
 
 static void
+lease_move(struct leases *leases, struct lease *lease,
+    int64_t deadline_boot_msecs)
+{
+	lease->deadline_boot_msecs = deadline_boot_msecs;
+	watch_deadline(leases, deadline_boot_msecs);
+	leases->params.on_renewed(leases->params.arg, &lease->id,
+	    deadline_boot_msecs);
+}
+
+/* The answer to an earlier renewal says nothing any more: a later one may have
+ * given the lease a shorter time. */
+static void
 prolong(struct batch *batch)
 {
-	struct leases *leases = batch->leases;
 	struct lease *lease;
 	size_t i;
 
 	for (i = 0; i < batch->n; i++) {
 		lease = batch_lease(batch, i);
 		if (lease == NULL || lease->is_releasing ||
-		    lease->deadline_boot_msecs >= batch->deadline_boot_msecs)
+		    lease->renewal != batch->renewal ||
+		    lease->deadline_boot_msecs == batch->deadline_boot_msecs)
 			continue;
-		lease->deadline_boot_msecs = batch->deadline_boot_msecs;
-		leases->params.on_renewed(leases->params.arg, &lease->id,
-		    lease->deadline_boot_msecs);
+		lease_move(batch->leases, lease, batch->deadline_boot_msecs);
+	}
+}
+
+/* Redis may act on it from now on. */
+static void
+shorten(struct batch *batch)
+{
+	struct lease *lease;
+	size_t i;
+
+	batch->renewal = ++batch->leases->next_renewal;
+	for (i = 0; i < batch->n; i++) {
+		lease = batch_lease(batch, i);
+		lease->renewal = batch->renewal;
+		if (lease->deadline_boot_msecs > batch->deadline_boot_msecs)
+			lease_move(batch->leases, lease,
+			    batch->deadline_boot_msecs);
 	}
 }
 
@@ -316,6 +347,7 @@ batch_send(struct batch *batch)
 	/* The TTL of this moment: a reload may change it meanwhile. */
 	batch->deadline_boot_msecs = lease_deadline(leases->params.conf,
 	    clock_boot_msecs());
+	shorten(batch);
 	leases->unanswered++;
 	if (redis_eval(leases->params.redis, &renew_script, on_renew_reply,
 		batch, batch->n, args, batch->n + 2) == -1)

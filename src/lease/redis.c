@@ -24,6 +24,7 @@
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 /* Much shorter than any lease: being back early is what saves leases. */
 #define RETRY_FIRST_MSECS 200
@@ -93,14 +94,20 @@ went_down(struct redis *redis, const char *why)
 		redis->params.on_down(redis->params.arg);
 }
 
-/* We close it. */
+/*
+ * We close it, by a reset: what was sent and not yet taken by Redis goes with
+ * it.  An orderly end would have the kernel go on delivering for minutes, and
+ * a release that arrives then would undo a later claim of the same worker.
+ */
 static void
 drop(struct redis *redis, const char *why)
 {
+	static const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
 	redisAsyncContext *ac = redis->ac;
 
 	if (ac == NULL)
 		return;
+	setsockopt(ac->c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	ac->data = NULL; /* its callbacks do not speak of us any more */
 	/* Pending commands are told while we already count as down. */
 	redis->ac = NULL;

@@ -507,9 +507,9 @@ account_renewed(struct accounts *accounts, const struct uuid *id,
 		return;
 	account->deadline_boot_msecs = deadline_boot_msecs;
 	if (account->hot != NULL)
-		slot_set_deadline(account->hot->slot, deadline_boot_msecs);
+		child_move_deadline(account->hot, deadline_boot_msecs);
 	if (account->pool != NULL)
-		slot_set_deadline(account->pool->slot, deadline_boot_msecs);
+		child_move_deadline(account->pool, deadline_boot_msecs);
 }
 
 void

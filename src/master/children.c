@@ -406,6 +406,19 @@ note_why(struct child *child, const char *why)
 		strlcpy(child->why, why, sizeof(child->why));
 }
 
+/* A later one is found when its timer rings for the one before; for a nearer
+ * one it is rung by hand (proc/slots.c).  Before its first word it has none. */
+void
+child_move_deadline(struct child *child, int64_t deadline_boot_msecs)
+{
+	int64_t before = slot_deadline(child->slot);
+
+	slot_set_deadline(child->slot, deadline_boot_msecs);
+	if (deadline_boot_msecs < before && child->pid != 0 &&
+	    child->state != CHILD_STARTING && child->state != CHILD_GONE)
+		kill(child->pid, SIGALRM);
+}
+
 void
 child_works(struct child *child, int64_t limit_msecs)
 {

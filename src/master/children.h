@@ -116,6 +116,8 @@ struct child *child_spawn(struct children *children, enum child_kind kind,
     int64_t deadline_boot_msecs, const void *task, struct err *err);
 /* -1: the child does not listen (it is then killed). */
 int child_send(struct child *child, enum msg_type type, const void *payload);
+/* Of its lease.  A child that blocks hears of a nearer one, too. */
+void child_move_deadline(struct child *child, int64_t deadline_boot_msecs);
 /* Work begins or ends: the caller sends or has received the message.
  * limit_msecs: then it counts as hung; 0: no limit. */
 void child_works(struct child *child, int64_t limit_msecs);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/xmem.h"
+#include "conf/options.h"
 #include "lease/conns.h"
 #include "lease/heartbeat.h"
 #include "lease/keeper.h"
@@ -56,12 +57,20 @@ static const char *const channels[] = {
 };
 #define JOBS_CHANNELS 1
 
+/*
+ * For the most that the settings may ever say: a reload may raise them, and a
+ * place costs nothing before it is used (proc/slots.c).
+ */
 unsigned
-master_slots(const struct conf *conf)
+master_slots(void)
 {
-	int64_t n = conf->max_accounts_per_worker + conf->pool_max +
-	    conf->interactive_concurrency + conf->bulk_concurrency;
+	static const char *const names[] = { "max_accounts_per_worker",
+		"pool_max", "interactive_concurrency", "bulk_concurrency" };
+	int64_t n = 0;
+	size_t i;
 
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		n += options[option_find(names[i])].max;
 	/* Clerks, metrics, and children that are on their way out. */
 	return (unsigned)(n + n / 4 + 64);
 }

@@ -25,6 +25,6 @@ struct master_params {
 int master_main(const struct master_params *params);
 
 /* How many places proc/slots must have. */
-unsigned master_slots(const struct conf *conf);
+unsigned master_slots(void);
 
 #endif

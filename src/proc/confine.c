@@ -15,6 +15,7 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "proc/kinds.h"
+#include "proc/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,31 +107,59 @@ confine_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void
-prefer_for_oom(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+/*
+ * The file belongs to root once we are not dumpable, but who has it open may
+ * go on writing.  What was there before may be written by anybody again.
+ */
+static struct {
+	int fd;
+	char usual[16];
+} oom = { .fd = -1 };
 
-	if (fd == -1)
+static void
+open_oom(void)
+{
+	ssize_t n;
+
+	if (oom.fd != -1)
 		return;
-	if (write(fd, "500", 3) == -1)
-		log_debug(NULL, "oom_score_adj: %s", strerror(errno));
-	close(fd);
+	oom.fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	if (oom.fd == -1)
+		return;
+	n = pread(oom.fd, oom.usual, sizeof(oom.usual) - 1, 0);
+	oom.usual[n > 0 ? n : 0] = '\0';
 }
 
 void
-confine_process(void)
+confine_prefer_for_oom(bool is_preferred)
+{
+	const char *value;
+
+	open_oom();
+	value = is_preferred ? "500" : oom.usual;
+	if (oom.fd != -1 && pwrite(oom.fd, value, strlen(value), 0) == -1)
+		log_debug(NULL, "oom_score_adj: %s", strerror(errno));
+}
+
+void
+proc_hide_memory(void)
 {
 	static const struct rlimit none = { 0, 0 };
 
-	prefer_for_oom();
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-		fail("PR_SET_NO_NEW_PRIVS");
+	open_oom();
 	/* LeakSanitizer traces itself */
 	if (getenv("MAILHERD_CORES") != NULL || heap_is_checked())
 		return;
 	setrlimit(RLIMIT_CORE, &none);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+void
+confine_process(void)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		fail("PR_SET_NO_NEW_PRIVS");
+	proc_hide_memory();
 }
 
 /* Without stdio: its buffer would be the child's first dirty page. */

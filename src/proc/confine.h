@@ -6,6 +6,7 @@
 
 #include "base/banned.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,9 +21,11 @@ void confine_descriptors(int a, int b);
  * SIGUSR1, SIGUSR2 and SIGPIPE, which are ignored. */
 void confine_signals(void);
 
-/* First to go when memory is short; no core file, no ptrace, no privilege.
- * In this order: the first needs what the others take. */
+/* No core file, no ptrace, no privilege. */
 void confine_process(void);
+
+/* Who is forked in between is the first to go when memory is short. */
+void confine_prefer_for_oom(bool is_preferred);
 
 /* On top of the address space now; 0: no limit. */
 void confine_memory(uint64_t limit_bytes);

@@ -31,8 +31,10 @@
 static struct {
 	_Atomic int64_t *deadlines;
 	struct slot_note *notes;
-	uint32_t *free_slots; /* master only */
-	uint32_t n_free, count;
+	/* master only: given back; ever taken, lowest first, so that the pages
+	 * of the others are never touched; all */
+	uint32_t *free_slots;
+	uint32_t n_free, n_ever, count;
 } slots;
 
 static struct {
@@ -50,7 +52,7 @@ static void *
 map_shared(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		xmem_fail(size);
@@ -60,16 +62,11 @@ map_shared(size_t size)
 void
 slots_init(unsigned count)
 {
-	unsigned i;
-
 	slots.count = count;
 	slots.deadlines = map_shared(count * sizeof(slots.deadlines[0]));
 	slots.notes = map_shared(count * sizeof(slots.notes[0]));
 	slots.free_slots = xcalloc(count, sizeof(slots.free_slots[0]));
-	/* lowest number first: fewer pages are touched */
-	for (i = 0; i < count; i++)
-		slots.free_slots[i] = count - 1 - i;
-	slots.n_free = count;
+	slots.n_free = slots.n_ever = 0;
 }
 
 void
@@ -92,9 +89,12 @@ slot_take(void)
 {
 	uint32_t slot;
 
-	if (slots.n_free == 0)
+	if (slots.n_free > 0)
+		slot = slots.free_slots[--slots.n_free];
+	else if (slots.n_ever < slots.count)
+		slot = slots.n_ever++;
+	else
 		return SLOT_NONE;
-	slot = slots.free_slots[--slots.n_free];
 	slot_set_deadline(slot, DEADLINE_NONE);
 	slot_clear_note(slot);
 	return slot;
@@ -104,7 +104,7 @@ void
 slot_give_back(uint32_t slot)
 {
 	check_slot(slot);
-	if (slots.n_free == slots.count)
+	if (slots.n_free == slots.n_ever)
 		die_bug("slot %u given back twice", slot);
 	slots.free_slots[slots.n_free++] = slot;
 }

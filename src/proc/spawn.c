@@ -222,10 +222,12 @@ start_template(struct err *err)
 		    strerror(errno));
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
+	confine_prefer_for_oom(true);
 	template.pid = fork();
 	if (template.pid == 0)
 		become_template(fds[1]);
 	fork_errno = errno;
+	confine_prefer_for_oom(false);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(fds[1]);
 	template.fd = fds[0];

@@ -81,6 +81,13 @@ void proc_set_title(const char *fmt, ...)
 /* First thing in main(): libbsd needs argv and environ. */
 void proc_init_title(int argc, char **argv, char **envp);
 
+/*
+ * No core file and no ptrace by processes of the same user: keys and passwords
+ * are in here.  After daemon(3), and again after privileges were dropped.
+ * MAILHERD_CORES=1 in the environment lifts it.
+ */
+void proc_hide_memory(void);
+
 /* Drops to user and group once; no-op when not root or user is "". */
 int proc_drop_privileges(const char *user, const char *group,
     struct err *err);

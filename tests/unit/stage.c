@@ -379,7 +379,7 @@ perform(const char *role, const char *const *settings, const char *control)
 		die(1, "%s", err.text);
 	if (vault_load(conf->secret_key_file, &err) == -1)
 		die(1, "%s", err.text);
-	slots_init(master_slots(conf));
+	slots_init(master_slots());
 	spawn_init(entries);
 	result = master_main(&(struct master_params){ .conf = conf,
 	    .file = file, .overrides = overrides, .n_overrides = n });

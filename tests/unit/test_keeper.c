@@ -306,6 +306,16 @@ turn(void)
 		}                                                         \
 	} while (0)
 
+static const struct uuid *
+any_owned(const struct owner *owner)
+{
+	const struct uuid *id = NULL;
+	size_t at = 0;
+
+	ck_assert_ptr_nonnull(idmap_next(&owner->owned, &at, &id));
+	return id;
+}
+
 /* --- tests -------------------------------------------------------------- */
 
 /* R-LEASE-4: the bound is a stall that would be seen, not a benchmark. */
@@ -575,6 +585,30 @@ START_TEST(redis_that_hangs_for_longer_costs_all_before_the_ttl)
 }
 END_TEST
 
+/* A reload that makes lease_ttl shorter; what counts is what was sent. */
+START_TEST(a_shorter_ttl_brings_the_deadlines_nearer)
+{
+	struct owner *a = start_owner(0);
+	int64_t stopped;
+
+	add_live(100);
+	TURN_UNTIL(a->owned.n == 100);
+	kill(server, SIGSTOP);
+	stopped = clock_mono_msecs();
+	conf.lease_ttl = 5;
+	/* renewed within a second, and the answer does not come */
+	TURN_UNTIL(a->lost == 100);
+	ck_assert_int_lt(clock_mono_msecs() - stopped, 9000);
+	ck_assert_uint_eq(a->expired, 100);
+	kill(server, SIGCONT);
+	TURN_UNTIL(a->owned.n == 100);
+	/* and away again, with the next renewal that is answered */
+	conf.lease_ttl = 30;
+	TURN_UNTIL(keeper_lease_left(a->keeper, any_owned(a)) > 20000);
+	ck_assert_uint_eq(a->lost, 100);
+}
+END_TEST
+
 /* --- a dead master of this host (R-LEASE-10) ---------------------------- */
 
 static void
@@ -624,6 +658,39 @@ START_TEST(leases_of_a_dead_master_of_this_host_are_inherited)
 	TURN_UNTIL(keeper_workers(a->keeper) == 1);
 	turn();
 	ck_assert_uint_eq(a->owned.n, 300);
+}
+END_TEST
+
+START_TEST(who_does_not_know_the_boot_inherits_nothing)
+{
+	char one[HEARTBEAT_BOOT_SIZE], other[HEARTBEAT_BOOT_SIZE];
+	char path[96];
+	FILE *f;
+
+	/* masked, as some containers do it */
+	heartbeat_read_boot("/nonexistent", "/proc/self/ns/pid", one);
+	heartbeat_read_boot("/nonexistent", "/proc/self/ns/pid", other);
+	ck_assert_str_ne(one, other);
+	heartbeat_read_boot("/dev/null", "/proc/self/ns/pid", one);
+	ck_assert_str_ne(one, other);
+	/* all zeros are no boot id either */
+	snprintf(path, sizeof(path), "%s/boot", directory);
+	f = fopen(path, "w");
+	fputs("00000000-0000-0000-0000-000000000000\n", f);
+	fclose(f);
+	heartbeat_read_boot(path, "/proc/self/ns/pid", one);
+	heartbeat_read_boot(path, "/proc/self/ns/pid", other);
+	ck_assert_str_ne(one, other);
+	f = fopen(path, "w");
+	fputs("6f9a0f43-3d5b-4a51-9d5e-3d1f3c9ad9b1\n", f);
+	fclose(f);
+	heartbeat_read_boot(path, "/nonexistent", one);
+	heartbeat_read_boot(path, "/nonexistent", other);
+	ck_assert_str_ne(one, other);
+	heartbeat_read_boot(path, "/proc/self/ns/pid", one);
+	heartbeat_read_boot(path, "/proc/self/ns/pid", other);
+	ck_assert_str_eq(one, other);
+	unlink(path);
 }
 END_TEST
 
@@ -835,6 +902,8 @@ main(void)
 	tcase_add_test(tc,
 	    redis_that_hangs_for_longer_costs_all_before_the_ttl);
 	tcase_add_test(tc, leases_of_a_dead_master_of_this_host_are_inherited);
+	tcase_add_test(tc, who_does_not_know_the_boot_inherits_nothing);
+	tcase_add_test(tc, a_shorter_ttl_brings_the_deadlines_nearer);
 	tcase_add_test(tc,
 	    what_nobody_takes_for_two_rounds_is_taken_beyond_the_share);
 	tcase_add_test(tc, who_has_not_the_turn_takes_what_others_have_found);

@@ -4,6 +4,9 @@
 #include "stage.h"
 
 #include "base/xmem.h"
+#include "conf/options.h"
+#include "master/master.h"
+#include "proc/slots.h"
 
 #include <bsd/string.h>
 #include <check.h>
@@ -957,6 +960,25 @@ START_TEST(release_and_drain_let_go)
 }
 END_TEST
 
+/* max_accounts_per_worker and the like may be raised by a reload. */
+START_TEST(there_are_places_for_all_that_a_reload_may_allow)
+{
+	enum { N = 20000 };
+	static uint32_t slots[N];
+	unsigned i;
+
+	slots_init(master_slots());
+	for (i = 0; i < N; i++) {
+		slots[i] = slot_take();
+		ck_assert_uint_ne(slots[i], SLOT_NONE);
+	}
+	while (i > 0)
+		slot_give_back(slots[--i]);
+	ck_assert_uint_ge(master_slots(),
+	    (unsigned)options[option_find("max_accounts_per_worker")].max);
+}
+END_TEST
+
 START_TEST(second_master_on_the_socket_is_refused)
 {
 	struct player *p = player_start("sync", NULL);
@@ -1049,6 +1071,7 @@ main(void)
 	ADD(client_that_does_not_read_holds_nobody_up);
 	ADD(explain_tells_the_whole_story);
 	ADD(release_and_drain_let_go);
+	ADD(there_are_places_for_all_that_a_reload_may_allow);
 	ADD(second_master_on_the_socket_is_refused);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -252,6 +252,44 @@ END_TEST
 
 #ifndef MAILHERD_SANITIZED
 static void
+look_at_oom(const struct child_start *start)
+{
+	char text[16] = "";
+	FILE *f = fopen("/proc/self/oom_score_adj", "re");
+
+	if (f == NULL || fgets(text, sizeof(text), f) == NULL)
+		say(start, "not told");
+	else
+		say(start, text);
+}
+
+/* Also one that was never root; it can still make its children the first to
+ * go when memory is short, and not itself. */
+START_TEST(a_master_hides_its_memory)
+{
+	char text[16] = "";
+	FILE *f;
+	int channel;
+	pid_t pid;
+
+	if (is_under_valgrind() || (geteuid() == 0 &&
+		proc_drop_privileges("nobody", "nogroup", &err) == -1))
+		return;
+	prctl(PR_SET_DUMPABLE, 1);
+	proc_hide_memory();
+	ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
+	pid = start_child(look_at_oom, 0, 0, &channel);
+	hears(channel, "500\n");
+	ends_as(pid, "done");
+	f = fopen("/proc/self/oom_score_adj", "re");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_ptr_nonnull(fgets(text, sizeof(text), f));
+	ck_assert_str_ne(text, "500\n");
+	fclose(f);
+}
+END_TEST
+
+static void
 allocate_much(const struct child_start *start)
 {
 	volatile char *small = malloc(16 << 20), *big = malloc(128 << 20);
@@ -719,6 +757,7 @@ main(void)
 	tcase_add_test(tc, handlers_of_the_master_do_not_run_in_a_child);
 	tcase_add_test(tc, a_child_is_confined);
 #ifndef MAILHERD_SANITIZED
+	tcase_add_test(tc, a_master_hides_its_memory);
 	tcase_add_test(tc, memory_of_a_child_is_limited);
 #endif
 	tcase_add_test(tc,

@@ -249,6 +249,65 @@ run_script(struct redis *redis)
 	return said;
 }
 
+/* Greets, reads no further until it is told to, and tells whether what was
+ * sent before the connection was given up arrives after all. */
+static _Noreturn void
+be_slow_server(int listener, int go)
+{
+	static char text[1 << 16];
+	char told, tail[8] = "";
+	int fd = accept(listener, NULL, NULL);
+	ssize_t n;
+
+	while (strstr(text, "PING") == NULL)
+		if (recv(fd, text + strlen(text), 1000, 0) <= 0)
+			_exit(3);
+	if (write(fd, "+OK\r\n+OK\r\n+PONG\r\n", 17) != 17 ||
+	    read(go, &told, 1) != 1)
+		_exit(4);
+	while ((n = recv(fd, text, sizeof(text), 0)) > 0)
+		snprintf(tail, sizeof(tail), "%.*s", n > 7 ? 7 : (int)n,
+		    text + (n > 7 ? n - 7 : 0));
+	_exit(strcmp(tail, "LEASE\r\n") == 0 ? 1 : 0);
+}
+
+START_TEST(what_was_sent_dies_with_a_connection_that_is_given_up)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	static char much[150000];
+	int small = 4096, go[2], status = -1;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct redis *redis;
+	pid_t pid;
+
+	end_server();
+	in.sin_port = htons((uint16_t)free_port());
+	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&in, sizeof(in)),
+	    0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	ck_assert_int_eq(pipe(go), 0);
+	pid = fork();
+	if (pid == 0)
+		be_slow_server(listener, go[0]);
+	close(listener);
+	snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(in.sin_port));
+	redis = connect_to(address, 1000);
+	TURN_UNTIL(ups == 1);
+	memset(much, 'x', sizeof(much) - 1);
+	redis_send(redis, NULL, NULL, "ECHO %s", much);
+	redis_send(redis, NULL, NULL, "RELEASE");
+	TURN_UNTIL(downs == 1);
+	ck_assert_int_eq(write(go[1], "g", 1), 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+	redis_free(&redis);
+	start_server();
+}
+END_TEST
+
 START_TEST(script_survives_a_flush)
 {
 	struct redis *redis = connect_to(address, 5000);
@@ -360,6 +419,8 @@ main(void)
 	tcase_add_test(tc, wrong_password_is_not_up);
 	tcase_add_test(tc, nobody_there_then_there);
 	tcase_add_test(tc, pending_commands_are_told_of_the_loss);
+	tcase_add_test(tc,
+	    what_was_sent_dies_with_a_connection_that_is_given_up);
 	tcase_add_test(tc, script_survives_a_flush);
 	tcase_add_test(tc, subscription_comes_back_after_a_restart);
 	tcase_add_test(tc, hints_of_any_type_do_no_harm);
