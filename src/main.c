@@ -204,6 +204,7 @@ load_all(const struct conf *conf, const struct quirks_table *quirks)
 		die(EX_CONFIG, "%s", err.text);
 	slots_init(master_slots());
 	spawn_init(entries);
+	spawn_on_renewal(child_refresh);
 }
 
 /* -t: all that a start needs, each complaint on a line of its own. */

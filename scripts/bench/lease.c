@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/xmem.h"
+#include "lease/bell.h"
 #include "lease/idmap.h"
 #include "lease/keeper.h"
 #include "lease/redis.h"
@@ -350,6 +351,57 @@ bench_loss(size_t from, size_t n)
 	    now(CLOCK_MONOTONIC) - begin);
 }
 
+static int
+by_size(const void *va, const void *vb)
+{
+	double a = *(const double *)va, b = *(const double *)vb;
+
+	return a < b ? -1 : a > b;
+}
+
+/* What a bell costs Redis, by its own clock, where many jobs wait already: ten
+ * workers ring for 200 each, and then for others. */
+static void
+bench_bell(void)
+{
+	static const char find[] = "cmdstat_evalsha:calls=";
+	struct redis *redis = redis_new(&(struct redis_params){ .base = base,
+	    .conf = &conf, .name = "bench", .answer_msecs = 100000 });
+	double began, waited[20];
+	redisReply *reply;
+	size_t i, n = 2 * LIVE;
+	struct uuid *jobs = xcalloc(n + 4000, sizeof(*jobs));
+	const char *at;
+
+	for (i = 0; i < n + 4000; i++)
+		uuid_generate(&jobs[i]);
+	while (!redis_is_up(redis))
+		turn();
+	bell_ring(redis, "bulk", jobs, n);
+	turn_for(3000);
+	freeReplyObject(redisCommand(outsider, "CONFIG RESETSTAT"));
+	for (i = 0; i < 20; i++) {
+		bell_ring(redis, "bulk", i % 2 ? jobs + n + 200 * i :
+		    jobs + 200 * i, 200);
+		turn();
+		began = now(CLOCK_MONOTONIC);
+		freeReplyObject(redisCommand(outsider, "PING"));
+		waited[i] = now(CLOCK_MONOTONIC) - began;
+	}
+	turn_for(1000);
+	reply = redisCommand(outsider, "INFO commandstats");
+	at = strstr(reply->str, find);
+	if (at != NULL && (at = strstr(at, "usec_per_call=")) != NULL)
+		printf("bell for 200, 100,000 queued: Redis ms %.2f\n",
+		    strtod(at + strlen("usec_per_call="), NULL) / 1000);
+	freeReplyObject(reply);
+	qsort(waited, 20, sizeof(waited[0]), by_size);
+	printf("PING beside ringing workers, median ms %.2f\n", waited[10]);
+	printf("PING beside ringing workers, longest ms %.2f\n", waited[19]);
+	redis_free(&redis);
+	free(jobs);
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -382,6 +434,7 @@ main(int argc, char *argv[])
 	bench_renewal();
 	bench_scan();
 	bench_reconcile();
+	bench_bell();
 	bench_loss(0, 1);
 	bench_loss(1, CHILDREN);
 	return 0;

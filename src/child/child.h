@@ -19,6 +19,9 @@
  * trust store, GnuTLS, gmime.  Dies when that fails.
  */
 void child_init(const struct conf *conf, const struct quirks_table *quirks);
+/* In a new template, when the settings were read again: what they name may have
+ * changed as well.  What cannot be read stays as it was. */
+void child_refresh(void);
 
 /* Of struct child_entry, proc/spawn.h. */
 _Noreturn void clerk_main(const struct child_start *start); /* no task */

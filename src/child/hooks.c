@@ -31,6 +31,16 @@ child_init(const struct conf *conf, const struct quirks_table *quirks)
 	remote_set_quirks(quirks);
 }
 
+void
+child_refresh(void)
+{
+	struct err err = ERR_INIT;
+
+	if (remote_init(the_conf->ca_file, &err) == -1)
+		log_error(NULL, "%s; the certificates that were read before "
+		    "stay", err.text);
+}
+
 const struct conf *
 child_conf(void)
 {

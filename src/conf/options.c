@@ -125,7 +125,7 @@ const struct option options[] = {
 	    .help = "Key that seals credentials; mode 0600, made by "
 		    "mailherdctl init." },
 	{ NAMED(ca_file), .type = CONF_PATH, .preset = "",
-	    .group = CONF_FILES, RESTART,
+	    .group = CONF_FILES, LIVE,
 	    .help = "PEM file of trust anchors beside the system's." },
 	{ NAMED(control_socket), .type = CONF_PATH, .preset = "",
 	    .group = CONF_FILES, RESTART,

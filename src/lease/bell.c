@@ -19,15 +19,30 @@
 #define PATIENCE_MSECS 15000
 #define RING_MAX 200
 #define AGAIN_MSECS 1000
+/* A note that somebody was rung for counts so long. */
+#define RUNG_SECS 300
+#define STRING_OF(x) STRING_OF_(x)
+#define STRING_OF_(x) #x
 
-/* KEYS: the list.  ARGV: ids.  Those that still wait in it are not put there
- * again, however often a sweep finds them. */
+/*
+ * KEYS: the list, who was rung for when.  ARGV: ids.  Those that still wait in
+ * the list are not put there again, however often a sweep finds them; to look
+ * for each in a list of 100,000 would keep Redis from everything else.  So it
+ * is noted beside the list, until who pops it takes the note away.  A note
+ * whose popper has died is believed while others wait, and for a while.
+ */
 static struct redis_script ring_script = {
 	.name = "ring",
 	.source =
+	    "local now = redis.call('time')[1]\n"
+	    "if redis.pcall('llen', KEYS[1]) == 0 then\n"
+	    "  redis.pcall('del', KEYS[2])\n"
+	    "else\n"
+	    "  redis.pcall('zremrangebyscore', KEYS[2], '-inf',\n"
+	    "    now - " STRING_OF(RUNG_SECS) ")\n"
+	    "end\n"
 	    "for i = 1, #ARGV do\n"
-	    "  local at = redis.pcall('lpos', KEYS[1], ARGV[i])\n"
-	    "  if type(at) ~= 'number' then\n"
+	    "  if redis.pcall('zadd', KEYS[2], 'NX', now, ARGV[i]) ~= 0 then\n"
 	    "    redis.pcall('lpush', KEYS[1], ARGV[i])\n"
 	    "  end\n"
 	    "end\n"
@@ -58,6 +73,9 @@ on_popped(void *arg, const redisReply *reply)
 	}
 	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
 	    reply->element[1]->str != NULL) {
+		redis_send(bell->redis, NULL, NULL, "ZREM %sjobs:%s:rung %s",
+		    redis_prefix(bell->redis), bell->params.queue,
+		    reply->element[1]->str);
 		/* Anyone can push; what is no id is dropped. */
 		if (uuid_parse(reply->element[1]->str, &id) == 0)
 			bell->params.on_job(bell->params.arg, &id);
@@ -128,17 +146,19 @@ int
 bell_ring(struct redis *redis, const char *queue, const struct uuid *ids,
     size_t n)
 {
-	char texts[RING_MAX][UUID_TEXT_SIZE], key[256];
-	const char *args[RING_MAX + 1] = { key };
+	char texts[RING_MAX][UUID_TEXT_SIZE], key[256], rung[256];
+	const char *args[RING_MAX + 2] = { key, rung };
 	size_t i, done, part;
 
 	snprintf(key, sizeof(key), "%sjobs:%s", redis_prefix(redis), queue);
+	snprintf(rung, sizeof(rung), "%sjobs:%s:rung", redis_prefix(redis),
+	    queue);
 	for (done = 0; done < n; done += part) {
 		part = n - done < RING_MAX ? n - done : RING_MAX;
 		for (i = 0; i < part; i++)
-			args[i + 1] = uuid_format(&ids[done + i], texts[i]);
-		if (redis_eval(redis, &ring_script, NULL, NULL, 1, args,
-			part + 1) == -1)
+			args[i + 2] = uuid_format(&ids[done + i], texts[i]);
+		if (redis_eval(redis, &ring_script, NULL, NULL, 2, args,
+			part + 2) == -1)
 			return -1;
 	}
 	return 0;

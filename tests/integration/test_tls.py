@@ -1,10 +1,13 @@
 """No credential leaves before the peer is verified; the error says why not."""
 
+import os
+import signal
+
 import pytest
 
 from herd import Client, message
 from proxy import Proxy
-from servers import Dovecot, wait_for
+from servers import Dovecot, wait_for, write_file
 
 
 def refused(h, account):
@@ -54,6 +57,29 @@ def test_unknown_authority_without_ca_file(herd, dovecot, login):
     account = h.add_account(dovecot, login, tls="tls")
     refused(h, account)
     assert dovecot.logins(login) == (0, 0)
+
+
+def test_an_authority_is_renewed(herd, test_dir, certs, dovecot, login):
+    """Its file has the same name and other contents; SIGHUP is enough."""
+    path = os.path.join(test_dir, "trusted.pem")
+    write_file(path, open(certs["self-signed"][0], encoding="ascii").read())
+    h = herd(ca_file=path)
+    _, jobs = h.start_both()
+    account = h.add_account(dovecot, login, tls="tls")
+    refused(h, account)
+    write_file(path, open(certs.ca, encoding="ascii").read())
+    for d in h.daemons:
+        os.kill(d.pid, signal.SIGHUP)
+    h.wait_live(account)
+    assert "stay" not in jobs.log_text()
+    # One that cannot be read changes nothing.
+    write_file(path, "no certificate")
+    for d in h.daemons:
+        os.kill(d.pid, signal.SIGHUP)
+    wait_for(lambda: "read before stay" in jobs.log_text(), what="told")
+    with Client(dovecot, login) as client:
+        client.append("INBOX", message("Still trusted"))
+    h.assert_same(account, dovecot, login)
 
 
 @pytest.mark.slow

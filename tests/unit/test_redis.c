@@ -171,6 +171,71 @@ START_TEST(tcp_password_database_and_prefix)
 }
 END_TEST
 
+static void
+on_job(void *arg, const struct uuid *id)
+{
+	struct uuid *popped = arg;
+
+	*popped = *id;
+}
+
+static bool
+has_room(void *arg)
+{
+	return uuid_is_null(arg);
+}
+
+/* Whatever waits, a bell costs the same; it rings once for who waits, and again
+ * for who was popped. */
+START_TEST(a_bell_costs_the_same_however_many_wait)
+{
+	enum { MANY = 100000 };
+	struct redis *redis = connect_to(address, 20000);
+	struct uuid popped = { .bytes = { 0 } }, *ids = calloc(MANY,
+	    sizeof(*ids));
+	struct bell *bell;
+	redisContext *outsider;
+	redisReply *told;
+	const char *at;
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		uuid_generate(&ids[i]);
+	TURN_UNTIL(redis_is_up(redis));
+	outsider = redisConnect("127.0.0.1", port);
+	freeReplyObject(redisCommand(outsider, "AUTH %s", good_password));
+	ck_assert_int_eq(bell_ring(redis, "bulk", ids, MANY), 0);
+	ck_assert_str_eq(say(redis, "LLEN p:jobs:bulk"), "100000");
+	say(redis, "CONFIG RESETSTAT");
+	for (i = 0; i < 10; i++)
+		bell_ring(redis, "bulk", ids + 200 * i, 200);
+	ck_assert_str_eq(say(redis, "LLEN p:jobs:bulk"), "100000");
+	told = redisCommand(outsider, "INFO commandstats");
+	at = strstr(told->str, "cmdstat_evalsha:");
+	ck_assert_ptr_nonnull(at);
+	at = strstr(at, "usec_per_call=") + strlen("usec_per_call=");
+	/* by LPOS it was 350 ms; by Redis's own clock */
+	ck_assert_int_lt(strtol(at, NULL, 10), 20000);
+	freeReplyObject(told);
+	redisFree(outsider);
+	bell = bell_new(&(struct bell_params){ .base = base, .conf = &conf,
+	    .queue = "bulk", .has_room = has_room, .on_job = on_job,
+	    .arg = &popped });
+	TURN_UNTIL(!uuid_is_null(&popped));
+	ck_assert(uuid_is_equal(&popped, &ids[0]));
+	TURN_UNTIL(strcmp(say(redis, "ZCARD p:jobs:bulk:rung"), "99999") == 0);
+	bell_ring(redis, "bulk", ids, 1);
+	ck_assert_str_eq(say(redis, "LLEN p:jobs:bulk"), "100000");
+	/* Who popped the last ones has died with them. */
+	say(redis, "DEL p:jobs:bulk");
+	bell_ring(redis, "bulk", ids, 200);
+	ck_assert_str_eq(say(redis, "LLEN p:jobs:bulk"), "200");
+	bell_free(&bell);
+	redis_free(&redis);
+	free(ids);
+}
+END_TEST
+
 START_TEST(a_name_is_resolved_without_waiting)
 {
 	char spec[64];
@@ -415,6 +480,7 @@ main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 200);
 	tcase_add_test(tc, tcp_password_database_and_prefix);
+	tcase_add_test(tc, a_bell_costs_the_same_however_many_wait);
 	tcase_add_test(tc, a_name_is_resolved_without_waiting);
 	tcase_add_test(tc, wrong_password_is_not_up);
 	tcase_add_test(tc, nobody_there_then_there);
