@@ -204,7 +204,6 @@ load_all(const struct conf *conf, const struct quirks_table *quirks)
 		die(EX_CONFIG, "%s", err.text);
 	slots_init(master_slots());
 	spawn_init(entries);
-	spawn_on_renewal(child_refresh);
 }
 
 /* -t: all that a start needs, each complaint on a line of its own. */
@@ -278,6 +277,6 @@ main(int argc, char **argv, char **envp)
 	proc_set_title("master %s %s", conf->worker_role == ROLE_SYNC ?
 	    "sync" : "jobs", conf->instance);
 	return master_main(&(struct master_params){ .conf = conf,
-	    .quirks = quirks, .file = options.file, .overrides = options.overrides,
+	    .refresh = child_refresh, .quirks = quirks, .file = options.file, .overrides = options.overrides,
 	    .n_overrides = options.n_overrides });
 }

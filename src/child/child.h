@@ -19,8 +19,8 @@
  * trust store, GnuTLS, gmime.  Dies when that fails.
  */
 void child_init(const struct conf *conf, const struct quirks_table *quirks);
-/* In a new template, when the settings were read again: what they name may have
- * changed as well.  What cannot be read stays as it was. */
+/* When the settings were read again: reads anew what they name and children
+ * inherit.  What cannot be read stays as it was.  Takes some 20 ms. */
 void child_refresh(void);
 
 /* Of struct child_entry, proc/spawn.h. */

@@ -206,6 +206,8 @@ master_reload(struct master *m, struct json_t *reply, struct err *err)
 	}
 	conf_adopt(m->conf, fresh, restart, sizeof(restart));
 	conf_free(&fresh);
+	if (m->params.refresh != NULL)
+		m->params.refresh();
 	log_set_level((enum log_level)m->conf->log_level);
 	master_tell_log_level(m, (enum log_level)m->conf->log_level, -1);
 	log_info(NULL, "settings reloaded%s%s", restart[0] ?

@@ -19,6 +19,9 @@ struct master_params {
 	const char *file; /* NULL: the default */
 	const char *const *overrides;
 	size_t n_overrides;
+	/* At a reload: what children inherit from files; may be NULL.  Local
+	 * files of the operator's, read in some 20 ms. */
+	void (*refresh)(void);
 };
 
 /* Runs until asked to stop; returns the exit status. */

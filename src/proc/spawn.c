@@ -50,8 +50,6 @@
 #define OLD_MAX 8
 
 static struct child_entry entries[KIND_COUNT];
-static void (*refresh_files)(void);
-static bool was_renewed;
 
 static struct {
 	pid_t pid; /* 0: none */
@@ -77,12 +75,6 @@ spawn_init(const struct child_entry entry_points[KIND_COUNT])
 		if (entries[i].task_size > SPAWN_TASK_MAX)
 			die_bug("the task of a %s child is too large",
 			    child_kind_name((enum child_kind)i));
-}
-
-void
-spawn_on_renewal(void (*refresh)(void))
-{
-	refresh_files = refresh;
 }
 
 /* --- in the child -------------------------------------------------------- */
@@ -184,8 +176,6 @@ become_template(int fd)
 	slots_enter_child();
 	confine_process();
 	proc_set_title("template");
-	if (was_renewed && refresh_files != NULL)
-		refresh_files();
 	heap_settle();
 	if (pipe2(report, O_CLOEXEC | O_NONBLOCK) == -1)
 		_exit(EXIT_RETRY);
@@ -263,7 +253,6 @@ remember_old(pid_t pid)
 void
 spawn_renew(void)
 {
-	was_renewed = true;
 	if (template.pid == 0 || template.master != getpid())
 		return;
 	remember_old(template.pid);

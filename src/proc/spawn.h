@@ -31,9 +31,6 @@ struct child_entry {
 
 /* Entry points, once at start (main.c knows both sides). */
 void spawn_init(const struct child_entry entries[KIND_COUNT]);
-/* Run by each template after the first spawn_renew(), before it makes children:
- * reads anew what its children inherit from files. */
-void spawn_on_renewal(void (*refresh)(void));
 
 /*
  * Asks for a child of this process, without waiting for it; the answer comes

@@ -71,7 +71,7 @@ def test_an_authority_is_renewed(herd, test_dir, certs, dovecot, login):
     for d in h.daemons:
         os.kill(d.pid, signal.SIGHUP)
     h.wait_live(account)
-    assert "stay" not in jobs.log_text()
+    assert "read before stay" not in jobs.log_text()
     # One that cannot be read changes nothing.
     write_file(path, "no certificate")
     for d in h.daemons:
