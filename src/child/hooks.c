@@ -36,7 +36,7 @@ child_refresh(void)
 {
 	struct err err = ERR_INIT;
 
-	if (remote_init(the_conf->ca_file, &err) == -1)
+	if (remote_renew_trust(the_conf->ca_file, &err) == -1)
 		log_error(NULL, "%s; the certificates that were read before "
 		    "stay", err.text);
 }

@@ -35,8 +35,10 @@
 struct quirks_table;
 
 /* Once, before fork: trust store, GnuTLS, catch-all extension.  ca_file may
- * be NULL or "".  May be called again to load a changed trust store. */
+ * be NULL or "". */
 int remote_init(const char *ca_file, struct err *err);
+/* Reads both anew; -1: what was read before stays. */
+int remote_renew_trust(const char *ca_file, struct err *err);
 /* What to do otherwise for which server; kept, not copied.  Before fork, NULL:
  * nothing.  Matched after the greeting and again after login. */
 void remote_set_quirks(const struct quirks_table *table);

@@ -24,6 +24,12 @@ remote_init(const char *ca_file, struct err *err)
 	return catchall_register(err);
 }
 
+int
+remote_renew_trust(const char *ca_file, struct err *err)
+{
+	return tls_init(ca_file, err);
+}
+
 void
 remote_set_quirks(const struct quirks_table *table)
 {
