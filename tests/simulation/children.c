@@ -381,6 +381,12 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 void
+child_move_deadline(struct child *child, int64_t deadline_boot_msecs)
+{
+	slot_set_deadline(child->slot, deadline_boot_msecs);
+}
+
+void
 child_works(struct child *child, int64_t limit_msecs)
 {
 	child->state = CHILD_WORKING;
