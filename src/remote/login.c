@@ -259,6 +259,7 @@ login_run(struct remote *r, const char *login, const char *password,
 	wire_hide(r->wire, password);
 	notes->has_capability = false;
 	result = run(r, login, password, &reply, err);
+	wire_hide_later(r->wire);
 	if (result == -1)
 		return -1;
 	if (reply.status == REPLY_OK)

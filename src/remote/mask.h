@@ -17,6 +17,7 @@
 #define MASK_FORMS 5 /* plain, quoted, base64 behind 0, 1 or 2 other bytes */
 
 struct mask {
+	const char *password; /* until mask_forget: pieces count, too */
 	uint64_t base; /* random; of the checksum */
 	unsigned n;
 	struct mask_form {
@@ -26,7 +27,9 @@ struct mask {
 	} forms[MASK_FORMS];
 };
 
+/* `password` is kept until mask_forget. */
 void mask_init(struct mask *mask, const char *password);
+void mask_forget(struct mask *mask);
 /* Bytes of a line, with "*" where the password was.  mask NULL or without
  * forms: as they are. */
 void mask_add(struct buf *out, const struct mask *mask, const char *bytes,

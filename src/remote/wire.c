@@ -173,6 +173,12 @@ wire_hide(struct wire *w, const char *password)
 }
 
 void
+wire_hide_later(struct wire *w)
+{
+	mask_forget(&w->mask);
+}
+
+void
 wire_set_budget(struct wire *w, uint64_t bytes)
 {
 	w->has_budget = true;

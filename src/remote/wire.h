@@ -65,6 +65,8 @@ void wire_set_grace(struct wire *w, int64_t msecs);
 
 /* From here on the server's words are kept without the password. */
 void wire_hide(struct wire *w, const char *password);
+/* The login is over: `password` is no longer at hand. */
+void wire_hide_later(struct wire *w);
 /*
  * What one reply may leave in memory, in bytes.  What is untagged beyond it is thrown away, and mend_notes.is_cut set: whoever reads the reply
  * knows that it is not whole (R-MEM-3).
