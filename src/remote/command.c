@@ -348,7 +348,7 @@ command_reply(struct remote *r, int tag, struct reply *reply_r,
 	mailimap_set_progress_callback(r->imap, NULL, nothing, NULL);
 	mailimap_set_msg_att_handler(r->imap, on_att, r);
 	r->imap->imap_tag = tag;
-	wire_set_budget(r->wire, r->max_reply);
+	wire_set_budget(r->wire, r->max_reply, r->on_message != NULL);
 	if (mailimap_read_line(r->imap) == NULL)
 		return read_failed(r, err);
 	code = mailimap_parse_response(r->imap, &response);

@@ -15,8 +15,17 @@
 
 #define RAW_SIZE ((size_t)16384) /* one TLS record */
 /* What libetpan and we make of a line, beside its text. */
-#define LINE_COST 100
+#define LINE_COST 300
 #define VANISHED_FACTOR 16 /* the one line that may be long by right */
+
+/* "* 5 FETCH (", as mend writes it. */
+static bool
+is_fetch(const char *line)
+{
+	line += 2;
+	line += strspn(line, "0123456789");
+	return strncmp(line, " FETCH", 6) == 0;
+}
 
 /*
  * A whole untagged line that would be more than the reply may leave in memory
@@ -30,6 +39,8 @@ keep_to_budget(struct wire *w, size_t before)
 	if (!w->has_budget || w->out.len == before || before > 0 ||
 	    w->out.data[0] != '*' || w->mend.has_literal)
 		return;
+	if (w->hands_on_fetch && is_fetch(w->out.data))
+		cost -= LINE_COST;
 	if (cost <= w->budget_left) {
 		w->budget_left -= cost;
 		return;

@@ -7,7 +7,9 @@
 #include "remote/names.h"
 #include "remote/status.h"
 
-#define LIST_TEXT_MAX ((uint64_t)32 << 20)
+#define LIST_TEXT_MAX ((uint64_t)256 << 20)
+/* Once in a while, and a hundred thousand folders are not unheard of. */
+#define LIST_SHARE 6
 
 static enum folder_role
 role_of_flag(const char *flag)
@@ -178,6 +180,7 @@ ask(struct remote *r, const char *command, struct remote_flight *along,
 	struct err said = ERR_INIT;
 	struct buf out = BUF_INIT;
 	int tag = command_begin(r, &out), result = 0;
+	uint64_t usual = r->max_reply;
 
 	*n_r = 0;
 	buf_adds(&out, command);
@@ -188,8 +191,10 @@ ask(struct remote *r, const char *command, struct remote_flight *along,
 	if (result == 0)
 		result = command_send(r, &out, err);
 	buf_release(&out);
+	r->max_reply *= LIST_SHARE;
 	if (result == 0)
 		result = command_reply(r, tag, reply, err);
+	r->max_reply = usual;
 	if (result == -1)
 		return -1;
 	r->is_list_cut = wire_notes(r->wire)->is_cut;

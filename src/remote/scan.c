@@ -4,7 +4,8 @@
  * Runs in: hot, pool and job children.  Blocks as the wire does.
  *
  * Each FETCH line is handed on and forgotten; what grows is only the text of
- * the reply, about 50 bytes a message.
+ * the reply, about 50 bytes a message.  Where even that is too much the rest is
+ * asked for in another command.
  */
 #include "remote/changes.h"
 #include "remote/command.h"
@@ -17,6 +18,9 @@ struct scan_job {
 	remote_on_place on_place;
 	void *arg;
 	struct place_text text;
+	uint32_t last;	    /* UID that came */
+	bool is_mixed;	    /* they do not come in order */
+	bool is_cut;
 };
 
 static void
@@ -33,6 +37,8 @@ on_message(struct remote *r, struct mailimap_msg_att *att, void *arg)
 		r->is_disturbed = true;
 		return;
 	}
+	job->is_mixed |= place.uid <= job->last;
+	job->last = place.uid;
 	if (job->on_place(job->arg, &place) == -1)
 		wire_fail(r->wire, ERR_STOPPED, "the caller ended the scan");
 }
@@ -85,7 +91,8 @@ run(struct remote *r, const char *command, uint32_t from, uint32_t to,
 	r->on_message = NULL;
 	if (result == -1 || reply_check_object(r, &reply, "FETCH", err) == -1)
 		return -1;
-	if (notes->is_cut)
+	job->is_cut = notes->is_cut;
+	if (job->is_cut)
 		return err_set(err, ERR_SERVER, "%s: FETCH: more untagged "
 		    "answers than can be held", r->host);
 	/* A message left out here would be taken for one that is gone. */
@@ -95,15 +102,34 @@ run(struct remote *r, const char *command, uint32_t from, uint32_t to,
 	return 0;
 }
 
+/* The first that was cut off is behind the last that came. */
+static bool
+goes_on(struct scan_job *job)
+{
+	if (!job->is_cut || job->is_mixed || job->last < job->from ||
+	    job->last == UINT32_MAX)
+		return false;
+	job->from = job->last + 1;
+	return job->to == 0 || job->from <= job->to;
+}
+
 int
 remote_scan_uids(struct remote *r, uint32_t from, uint32_t to, unsigned items,
     remote_on_place on_place, void *arg, struct err *err)
 {
 	struct scan_job job = { .from = from > 0 ? from : 1, .to = to,
 		.on_place = on_place, .arg = arg };
+	struct err more = ERR_INIT;
 	int result;
 
-	result = run(r, "UID FETCH", job.from, to, items, &job, err);
+	do {
+		job.is_cut = false;
+		more.kind = ERR_NONE;
+		result = run(r, "UID FETCH", job.from, to, items, &job,
+		    &more);
+	} while (result == -1 && goes_on(&job));
+	if (result == -1)
+		*err = more;
 	place_text_release(&job.text);
 	return result;
 }

@@ -258,7 +258,7 @@ remote_noop(struct remote *r, struct remote_changes *changes, struct err *err)
 {
 	int result;
 
-	wire_set_limits(r->wire, 65536, 16 << 20);
+	wire_set_limits(r->wire, 65536, SELECT_TEXT_MAX);
 	r->changes = changes;
 	result = command_simple(r, "NOOP", err);
 	r->changes = NULL;

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "remote/command.h"
 
+#define STATUS_TEXT_MAX ((uint64_t)64 << 20)
 #define FLIGHT_BYTES 16384 /* bounds what waits in socket buffers */
 
 static void
@@ -95,7 +96,7 @@ status_read(struct remote *r, struct remote_status *status_r, size_t n,
 		struct err said = ERR_INIT;
 
 		memset(status, 0, sizeof(*status));
-		wire_set_limits(r->wire, 65536, 1 << 20);
+		wire_set_limits(r->wire, 65536, STATUS_TEXT_MAX);
 		wire_set_deadline(r->wire, r->command_msecs);
 		if (command_reply(r, first_tag + (int)i, &reply, err) == -1)
 			return -1;

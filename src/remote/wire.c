@@ -179,8 +179,9 @@ wire_hide_later(struct wire *w)
 }
 
 void
-wire_set_budget(struct wire *w, uint64_t bytes)
+wire_set_budget(struct wire *w, uint64_t bytes, bool hands_on_fetch)
 {
+	w->hands_on_fetch = hands_on_fetch;
 	w->has_budget = true;
 	w->budget_left = bytes;
 	w->mend.notes.is_cut = false;

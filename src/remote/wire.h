@@ -68,10 +68,12 @@ void wire_hide(struct wire *w, const char *password);
 /* The login is over: `password` is no longer at hand. */
 void wire_hide_later(struct wire *w);
 /*
- * What one reply may leave in memory, in bytes.  What is untagged beyond it is thrown away, and mend_notes.is_cut set: whoever reads the reply
- * knows that it is not whole (R-MEM-3).
+ * What one reply may leave in memory, in bytes.  What is untagged beyond it is
+ * thrown away, and mend_notes.is_cut set: whoever reads the reply knows that
+ * it is not whole (R-MEM-3).  Of a FETCH that is handed on at once nothing but
+ * its text stays.
  */
-void wire_set_budget(struct wire *w, uint64_t bytes);
+void wire_set_budget(struct wire *w, uint64_t bytes, bool hands_on_fetch);
 /* Lines that are read one by one need none. */
 void wire_set_no_budget(struct wire *w);
 /* For the next replies: bytes of one literal, and of all text outside

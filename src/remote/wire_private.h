@@ -32,6 +32,7 @@ struct wire {
 
 	size_t max_line;
 	uint64_t max_literal, text_left;
+	bool hands_on_fetch;
 	bool has_budget;
 	uint64_t budget_left;
 	int64_t deadline_mono_msecs;

@@ -809,6 +809,53 @@ START_TEST(a_flood_of_lines_is_cut)
 }
 END_TEST
 
+static int
+count_in_order(void *arg, const struct place *place)
+{
+	uint32_t *n = arg;
+
+	ck_assert_uint_eq(place->uid, ++*n);
+	return 0;
+}
+
+/* F-D6: what was asked for is not lost to the limit. */
+START_TEST(a_long_scan_goes_on_in_another_command)
+{
+	char first[50000], rest[50000];
+	struct step steps[] = { LOGIN(CAPS), SELECTED,
+		HEAR("* UID FETCH 1:\\* (UID FLAGS)"),
+		{ STEP_SAY, first }, HEAR("* UID FETCH [5-9]??:\\* *"),
+		{ STEP_SAY, rest }, END };
+	struct remote_params params = usual(0);
+	size_t a = 0, b = 0;
+	uint32_t n = 0;
+	int i;
+
+	for (i = 1; i <= 1000; i++) {
+		char line[60];
+		int len = snprintf(line, sizeof(line),
+		    "* %d FETCH (UID %d FLAGS ())\r\n", i, i);
+
+		memcpy(first + a, line, (size_t)len + 1);
+		a += (size_t)len;
+		if (i >= 500) {
+			memcpy(rest + b, line, (size_t)len + 1);
+			b += (size_t)len;
+		}
+	}
+	memcpy(first + a, "%1 OK x\r\n", sizeof("%1 OK x\r\n"));
+	memcpy(rest + b, "%1 OK x\r\n", sizeof("%1 OK x\r\n"));
+	params.max_reply = 20000;
+	if (try_open(steps, params) == -1)
+		ck_abort_msg("open: %s", err.text);
+	select_inbox();
+	OK(remote_scan_uids(remote, 1, 0, ITEM_FLAGS, count_in_order, &n,
+	    &err));
+	ck_assert_uint_eq(n, 1000);
+	finish();
+}
+END_TEST
+
 /* L075: ENABLE answered without ENABLED; L082. */
 START_TEST(enable_without_enabled_is_not_qresync)
 {
@@ -2003,6 +2050,7 @@ main(void)
 	tcase_add_test(t, a_vanished_bomb_is_cut);
 	tcase_add_loop_test(t, a_flood_of_lines_is_cut, 0,
 	    COUNT(flood_lines));
+	tcase_add_test(t, a_long_scan_goes_on_in_another_command);
 	tcase_add_test(t, enable_without_enabled_is_not_qresync);
 	tcase_add_test(t, select_falls_back_when_its_parameters_are_bad);
 	tcase_add_test(t, zero_and_absent_numbers_are_unknown);
