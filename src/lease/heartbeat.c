@@ -25,12 +25,17 @@ struct heartbeat {
 	size_t workers, live;
 	char **holders;
 	size_t n_holders;
-	int64_t answered_boot_msecs;
+	int64_t answered_boot_msecs; /* the holders were told; 0: never */
 };
 
+/* So many of the fleet read the holders in each interval: all together know who
+ * may hold leases (era.c adds up what each knows), and the cost does not grow
+ * with the square of the workers. */
+#define READERS 50
+
 /* KEYS: heartbeat, index of workers, sync:live, boot, era, holders.  ARGV: id,
- * JSON, TTL, boot, TTL of boot and holder, "1" when willing.  Returns workers,
- * live, era, holders. */
+ * JSON, TTL, boot, TTL of boot and holder, "1" when willing, "1" to be told the
+ * holders.  Returns workers, live, era, holders or nothing. */
 static struct redis_script beat_script = {
 	.name = "heartbeat",
 	.source =
@@ -49,7 +54,7 @@ static struct redis_script beat_script = {
 	    "return { redis.call('zcard', KEYS[2]),\n"
 	    "  redis.call('scard', KEYS[3]),\n"
 	    "  type(era) == 'string' and era or '',\n"
-	    "  redis.call('zrange', KEYS[6], 0, -1) }\n",
+	    "  ARGV[7] == '1' and redis.call('zrange', KEYS[6], 0, -1) or '' }\n",
 };
 
 const char *
@@ -116,8 +121,7 @@ on_beat(void *arg, const redisReply *reply)
 	if (reply == NULL)
 		return;
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4 ||
-	    reply->element[2]->type != REDIS_REPLY_STRING ||
-	    reply->element[3]->type != REDIS_REPLY_ARRAY) {
+	    reply->element[2]->type != REDIS_REPLY_STRING) {
 		log_warn(NULL, "heartbeat: %s", redis_describe(reply));
 		return;
 	}
@@ -125,8 +129,17 @@ on_beat(void *arg, const redisReply *reply)
 		hb->params.on_era(hb->params.arg, reply->element[2]->str);
 	hb->workers = (size_t)reply->element[0]->integer;
 	hb->live = (size_t)reply->element[1]->integer;
+	if (reply->element[3]->type != REDIS_REPLY_ARRAY)
+		return;
 	take_holders(hb, reply->element[3]);
 	hb->answered_boot_msecs = clock_boot_msecs();
+}
+
+static bool
+shall_read_holders(const struct heartbeat *hb)
+{
+	return hb->answered_boot_msecs == 0 || hb->workers <= READERS ||
+	    arc4random_uniform((uint32_t)hb->workers) < READERS;
 }
 
 const char *
@@ -156,9 +169,10 @@ heartbeat_send(struct heartbeat *hb)
 	char live[HEARTBEAT_KEY_SIZE], boot[HEARTBEAT_KEY_SIZE];
 	char holders[HEARTBEAT_KEY_SIZE];
 	char era[ERA_KEY_SIZE], ttl[24], lease_ttl[24];
-	const char *args[12] = { one, index, live, boot,
+	const char *args[13] = { one, index, live, boot,
 		era_key(p->redis, era), holders, p->worker_id, NULL, ttl,
-		heartbeat_boot(), lease_ttl, "1" };
+		heartbeat_boot(), lease_ttl, "1",
+		shall_read_holders(hb) ? "1" : "0" };
 	char *json;
 
 	if (!redis_is_up(p->redis))
@@ -176,7 +190,7 @@ heartbeat_send(struct heartbeat *hb)
 	args[7] = json;
 	if (p->is_willing != NULL && !p->is_willing(p->arg))
 		args[11] = "0";
-	redis_eval(p->redis, &beat_script, on_beat, hb, 6, args, 12);
+	redis_eval(p->redis, &beat_script, on_beat, hb, 6, args, 13);
 	free(json);
 }
 

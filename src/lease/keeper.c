@@ -8,6 +8,12 @@
  * reconcile, which heals a wiped Redis; then a first claim, a moment later,
  * when workers that started together know of each other (R-LEASE-3,
  * R-LEASE-11).
+ *
+ * To reconcile means to read all live ids from Redis and from PostgreSQL: one
+ * worker of the fleet does it in each interval and in each era
+ * (sync:reconcile); the others look only whether what they own is in the set.
+ * The turn is short until the work is done, so that another one takes over from
+ * a worker that died at it.
  */
 #include "lease/keeper.h"
 
@@ -21,6 +27,9 @@
 #include "lease/reconcile.h"
 #include "lease/redis.h"
 #include "lease/share.h"
+#include "lease/unlisted.h"
+
+#include <hiredis/hiredis.h>
 
 #include <stdlib.h>
 
@@ -28,6 +37,26 @@
 #define FIRST_CLAIM_MSECS 500
 /* When many leases turn out to be gone, look soon whether Redis was wiped. */
 #define SUSPICION_MSECS 1000
+/* To read and compare all ids. */
+#define RECONCILE_MSECS 60000
+
+/* KEYS: turn, era.  ARGV: worker id, msecs.  1: it is, or stays, ours. */
+static struct redis_script turn_script = {
+	.name = "reconcile turn",
+	.source =
+	    "local era = redis.pcall('hget', KEYS[2], 'name')\n"
+	    "if type(era) ~= 'string' then era = '' end\n"
+	    "local had = redis.pcall('get', KEYS[1])\n"
+	    "if type(had) == 'string' then\n"
+	    "  local of, who = string.match(had, '^(%S*) (%S+)$')\n"
+	    "  if who and who ~= ARGV[1] and (of == era or of == '') then\n"
+	    "    return 0\n"
+	    "  end\n"
+	    "end\n"
+	    "redis.call('set', KEYS[1], era .. ' ' .. ARGV[1],\n"
+	    "  'PX', ARGV[2])\n"
+	    "return 1\n",
+};
 
 struct keeper {
 	struct keeper_params params;
@@ -50,9 +79,52 @@ reconcile_in(struct keeper *keeper, int64_t msecs)
 }
 
 static void
+on_unlisted(void *arg, const struct uuid *id)
+{
+	struct keeper *keeper = arg;
+
+	if (keeper->params.on_unlisted != NULL)
+		keeper->params.on_unlisted(keeper->params.arg, id);
+}
+
+static void
+on_turn(void *arg, const redisReply *reply)
+{
+	struct keeper *keeper = arg;
+
+	if (reply == NULL || keeper->is_stopped)
+		return;
+	if (reply->type != REDIS_REPLY_INTEGER)
+		log_warn(NULL, "sync:reconcile: %s", redis_describe(reply));
+	else if (reply->integer == 1)
+		reconcile_start(keeper->reconcile,
+		    heartbeat_live(keeper->heartbeat));
+	else
+		unlisted_find(keeper->params.redis, keeper->leases,
+		    on_unlisted, keeper);
+}
+
+static void
+take_turn(struct keeper *keeper, int64_t msecs,
+    void (*on_reply)(void *arg, const redisReply *reply))
+{
+	const struct keeper_params *p = &keeper->params;
+	/* A little less, so that who is alone always has it. */
+	int64_t most = p->conf->reconcile_interval * 850;
+	char key[ERA_KEY_SIZE], era[ERA_KEY_SIZE], text[24];
+	const char *args[4] = { key, era_key(p->redis, era), p->worker_id,
+		text };
+
+	snprintf(key, sizeof(key), "%ssync:reconcile", redis_prefix(p->redis));
+	snprintf(text, sizeof(text), "%lld",
+	    (long long)(msecs < most ? msecs : most));
+	redis_eval(p->redis, &turn_script, on_reply, keeper, 2, args, 4);
+}
+
+static void
 start_reconcile(struct keeper *keeper)
 {
-	reconcile_start(keeper->reconcile, heartbeat_live(keeper->heartbeat));
+	take_turn(keeper, RECONCILE_MSECS, on_turn);
 }
 
 static void
@@ -219,10 +291,13 @@ on_ask(void *arg)
 }
 
 static void
-on_added(void *arg)
+on_reconciled(void *arg, size_t n_added)
 {
 	struct keeper *keeper = arg;
 
+	take_turn(keeper, INT64_MAX, NULL);
+	if (n_added == 0)
+		return;
 	heartbeat_send(keeper->heartbeat); /* counts the set anew */
 	claimer_look(keeper->claimer);
 	claimer_round_in(keeper->claimer, FIRST_CLAIM_MSECS);
@@ -363,8 +438,8 @@ make_parts(struct keeper *keeper)
 	    .heartbeat = keeper->heartbeat, .era = keeper->era,
 	    .may_claim = may_claim, .on_won = on_won,
 	    .on_wrong_era = on_wrong_era, .arg = keeper });
-	keeper->reconcile = reconcile_new(p->base, p->redis, on_ask, on_added,
-	    keeper);
+	keeper->reconcile = reconcile_new(p->base, p->redis, on_ask,
+	    on_reconciled, keeper);
 }
 
 struct keeper *

@@ -42,6 +42,8 @@ struct keeper_params {
 	/* Have the clerk list the live accounts: keeper_live_ids ...,
 	 * keeper_live_end. */
 	void (*on_reconcile)(void *arg);
+	/* Held, and not in sync:live: look why; may be NULL. */
+	void (*on_unlisted)(void *arg, const struct uuid *id);
 	/* Heartbeat JSON, to be freed. */
 	char *(*describe)(void *arg);
 	void *arg;

@@ -525,6 +525,17 @@ leases_free(struct leases **leases_p)
 	free(leases);
 }
 
+const struct uuid *
+leases_next(const struct leases *leases, size_t *at)
+{
+	const struct lease *lease;
+
+	while ((lease = idmap_next(&leases->map, at, NULL)) != NULL)
+		if (!lease->is_releasing)
+			return &lease->id;
+	return NULL;
+}
+
 bool
 leases_has(const struct leases *leases, const struct uuid *id)
 {

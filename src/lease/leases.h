@@ -59,6 +59,8 @@ const char *lease_key(const struct redis *redis, const struct uuid *id,
 /* Just won, until this deadline. */
 void leases_hold(struct leases *leases, const struct uuid *id,
     int64_t deadline_boot_msecs);
+/* All that are held, in no order; NULL at the end. */
+const struct uuid *leases_next(const struct leases *leases, size_t *at);
 bool leases_has(const struct leases *leases, const struct uuid *id);
 size_t leases_count(const struct leases *leases); /* held, not released */
 size_t leases_releasing(const struct leases *leases);

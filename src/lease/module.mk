@@ -19,4 +19,5 @@ liblease_a_SOURCES = \
 	src/lease/loop.h \
 	src/lease/reconcile.c src/lease/reconcile.h \
 	src/lease/redis.c src/lease/redis.h \
+	src/lease/unlisted.c src/lease/unlisted.h \
 	src/lease/share.c src/lease/share.h

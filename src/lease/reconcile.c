@@ -28,7 +28,7 @@ enum phase { IDLE, READING_REDIS, READING_TABLES, ADDING, REMOVING };
 struct reconcile {
 	struct redis *redis;
 	void (*ask)(void *arg);
-	void (*on_added)(void *arg);
+	void (*on_done)(void *arg, size_t n_added);
 	void *arg;
 	struct log log;
 
@@ -175,8 +175,7 @@ finish(struct reconcile *rec)
 		log_info(&rec->log, "sync:live reconciled live=%zu added=%zu "
 		    "removed=%zu", rec->in_tables.n, added, removed);
 	reconcile_forget(rec);
-	if (added > 0)
-		rec->on_added(rec->arg);
+	rec->on_done(rec->arg, added);
 }
 
 static void
@@ -230,13 +229,14 @@ reconcile_set_live(struct reconcile *rec, const struct uuid *id, bool is_live)
 
 struct reconcile *
 reconcile_new(struct event_base *base, struct redis *redis,
-    void (*ask)(void *arg), void (*on_added)(void *arg), void *arg)
+    void (*ask)(void *arg), void (*on_done)(void *arg, size_t n_added),
+    void *arg)
 {
 	struct reconcile *rec = xcalloc(1, sizeof(*rec));
 
 	rec->redis = redis;
 	rec->ask = ask;
-	rec->on_added = on_added;
+	rec->on_done = on_done;
 	rec->arg = arg;
 	log_init(&rec->log, LOG_LEASE, "%s", "");
 	rec->slice = event_new(base, -1, 0, on_slice, rec);

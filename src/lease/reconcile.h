@@ -17,9 +17,11 @@ struct reconcile;
 struct redis;
 
 /* ask: the set has been read, now get the ids from PostgreSQL (reconcile_add
- * ..., reconcile_end).  on_added: ids were added; claim soon. */
+ * ..., reconcile_end).  on_done: it went well, and so many ids were
+ * added. */
 struct reconcile *reconcile_new(struct event_base *base, struct redis *redis,
-    void (*ask)(void *arg), void (*on_added)(void *arg), void *arg);
+    void (*ask)(void *arg), void (*on_done)(void *arg, size_t n_added),
+    void *arg);
 void reconcile_free(struct reconcile **reconcile);
 
 /* n_expected: ids there will be, about. */

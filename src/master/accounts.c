@@ -495,6 +495,15 @@ accounts_listing_ends(struct accounts *accounts)
 			look_up(account, accounts->m);
 }
 
+void
+account_unlisted(struct accounts *accounts, const struct uuid *id)
+{
+	struct account *account = account_find(accounts, id);
+
+	if (account != NULL && account->state == ACCOUNT_OWNED)
+		look_up(account, accounts->m);
+}
+
 /* --- the rest ----------------------------------------------------------- */
 
 void

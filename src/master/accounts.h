@@ -140,6 +140,8 @@ void accounts_listing_begins(struct accounts *accounts);
 void accounts_listed(struct accounts *accounts, const struct uuid *ids,
     size_t n);
 void accounts_listing_ends(struct accounts *accounts);
+/* It is not in sync:live: the clerk looks it up. */
+void account_unlisted(struct accounts *accounts, const struct uuid *id);
 
 /* PostgreSQL is: who waits because of it alone need not wait any longer. */
 void accounts_database_back(struct accounts *accounts);

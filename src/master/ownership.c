@@ -86,6 +86,14 @@ on_reconcile(void *arg)
 	    on_reconciled);
 }
 
+static void
+on_unlisted(void *arg, const struct uuid *id)
+{
+	struct master *m = arg;
+
+	account_unlisted(m->accounts, id);
+}
+
 void
 ownership_begin(struct master *m)
 {
@@ -95,7 +103,8 @@ ownership_begin(struct master *m)
 	    .may_claim = may_claim, .on_won = on_won,
 	    .on_renewed = on_renewed, .on_lost = on_lost,
 	    .on_released = on_released, .on_shed = on_shed,
-	    .on_reconcile = on_reconcile, .describe = master_describe,
+	    .on_reconcile = on_reconcile,
+	    .on_unlisted = on_unlisted, .describe = master_describe,
 	    .arg = m });
 }
 

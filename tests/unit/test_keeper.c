@@ -37,7 +37,8 @@ struct owner {
 	struct redis *redis;
 	struct keeper *keeper;
 	struct idmap owned;
-	unsigned lost, expired, shed, reconciles;
+	unsigned lost, expired, shed, reconciles, unlisted;
+	char which[UUID_TEXT_SIZE]; /* was not listed */
 	bool is_closed; /* claims nothing */
 	unsigned closes_after; /* so many times asked whether it may */
 };
@@ -89,6 +90,15 @@ on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
 		owner->expired += how == LEASE_EXPIRED;
 		ck_assert_ptr_nonnull(idmap_remove(&owner->owned, &ids[i]));
 	}
+}
+
+static void
+on_unlisted(void *arg, const struct uuid *id)
+{
+	struct owner *owner = arg;
+
+	owner->unlisted++;
+	uuid_format(id, owner->which);
 }
 
 static void
@@ -154,7 +164,7 @@ start_owner(unsigned i)
 	    .redis = owner->redis, .conf = &conf,
 	    .worker_id = worker_ids[i], .may_claim = may_claim,
 	    .on_won = on_won, .on_renewed = on_renewed, .on_lost = on_lost,
-	    .on_shed = on_shed, .on_reconcile = on_reconcile,
+	    .on_shed = on_shed, .on_reconcile = on_reconcile, .on_unlisted = on_unlisted,
 	    .describe = describe, .arg = owner });
 	return owner;
 }
@@ -416,12 +426,41 @@ START_TEST(all_are_released_by_their_owner_only)
 	}
 	TURN_UNTIL(keeper_is_quiet(a->keeper));
 	ask("DEL sync:turn");
+	ask("DEL sync:reconcile");
 	/* sync:live, sync:era, sync:boot:..., sync:holders, sync:orphans, the
 	 * stolen one */
 	ck_assert_int_eq(ask("DBSIZE"), 6);
 	ck_assert_int_eq(ask("SCARD sync:orphans"), 499);
 	ck_assert_int_eq(ask("EXISTS sync:lease:%s", uuid_format(&stolen,
 	    text)), 1);
+}
+END_TEST
+
+/* All ids are read by one worker; the other looks after its own. */
+START_TEST(one_worker_reconciles_for_all)
+{
+	struct owner *a, *b, *other;
+	unsigned before;
+	char text[UUID_TEXT_SIZE];
+	const struct uuid *gone;
+
+	conf.reconcile_interval = 4;
+	add_live(300);
+	a = start_owner(0);
+	TURN_UNTIL(a->reconciles == 1);
+	b = start_owner(1);
+	TURN_UNTIL(a->owned.n + b->owned.n == 300 && b->owned.n > 100);
+	ck_assert_uint_eq(b->reconciles, 0);
+	keeper_live_end(a->keeper, false);
+	/* At its next interval, whoever does not reconcile hears of it. */
+	before = a->reconciles + b->reconciles;
+	TURN_UNTIL(a->reconciles + b->reconciles > before);
+	other = b->reconciles > 0 ? a : b;
+	gone = any_owned(other);
+	ask("SREM sync:live %s", uuid_format(gone, text));
+	TURN_UNTIL(other->unlisted > 0);
+	ck_assert_str_eq(other->which, text);
+	ck_assert_uint_eq(a->lost + b->lost, 0);
 }
 END_TEST
 
@@ -892,6 +931,7 @@ main(void)
 	tcase_add_test(tc, stolen_leases_are_told_one_by_one);
 	tcase_add_test(tc, released_lease_is_left_to_others);
 	tcase_add_test(tc, all_are_released_by_their_owner_only);
+	tcase_add_test(tc, one_worker_reconciles_for_all);
 	tcase_add_test(tc, reconcile_adds_and_removes_ids);
 	tcase_add_test(tc, nonsense_in_redis_costs_only_itself);
 	tcase_add_test(tc, wiped_redis_heals_without_a_moment_of_both);
