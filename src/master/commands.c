@@ -143,6 +143,8 @@ run_ps(struct master *m, json_t *request, struct account *account,
 	(void)request, (void)account, (void)err;
 	for (child = children_first(m->children); child != NULL;
 	    child = child_next(child)) {
+		if (child->pid == 0)
+			continue; /* asked for, and not yet a process */
 		row = json_object();
 		reply_number(row, "pid", child->pid);
 		reply_text(row, "kind", child_kind_name(child->kind));

@@ -73,7 +73,7 @@ def test_what_makes_children_is_stopped(herd, dovecot, login):
 
     def die():
         for pid in (p for p, kind in sync.children().items()
-                    if kind != "clerk" and p > 0):
+                    if kind != "clerk"):
             os.kill(pid, signal.SIGKILL)
     kept(h, sync, die)
     # It was replaced, and all goes on.
