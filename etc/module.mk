@@ -4,7 +4,8 @@ dist_schema_DATA = \
 	etc/schema/001_base.sql \
 	etc/schema/002_write.sql \
 	etc/schema/003_work.sql \
-	etc/schema/004_account.sql
+	etc/schema/004_account.sql \
+	etc/schema/005_places.sql
 
 # Samples of the settings; never over an operator's own.
 dist_pkgdata_DATA = etc/mailherd.conf etc/quirks.conf

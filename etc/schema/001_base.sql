@@ -114,16 +114,27 @@ CREATE TABLE mailbox (
 	parked_until    timestamptz,
 	park_reason     text NOT NULL DEFAULT '',
 	park_failures   integer NOT NULL DEFAULT 0,
+	-- why its UIDs may mean other messages now: all are compared
+	doubt           text NOT NULL DEFAULT '',
+	-- what the server tells is not believed until then; each time longer
 	no_condstore    text NOT NULL DEFAULT '',
 	-- messages that the server counts and a full comparison never saw
 	unseen          bigint NOT NULL DEFAULT 0,
+	no_condstore_until timestamptz,
+	no_condstore_times integer NOT NULL DEFAULT 0,
+	no_uidnext_until timestamptz,
+	no_uidnext_times integer NOT NULL DEFAULT 0,
+	verified_at     timestamptz NOT NULL DEFAULT now(),
 	last_poll_at    timestamptz,
 	created_at      timestamptz NOT NULL DEFAULT now(),
-	deleted_at      timestamptz
+	deleted_at      timestamptz,
+	-- deleted, and not all of its messages are yet
+	is_emptying     boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX mailbox_wire ON mailbox (account_id, sha256(wire))
 	WHERE deleted_at IS NULL;
 CREATE INDEX mailbox_account ON mailbox (account_id);
+CREATE INDEX mailbox_emptying ON mailbox (deleted_at) WHERE is_emptying;
 
 CREATE VIEW mailboxes AS
 SELECT id, account_id, path, delimiter, role,
@@ -212,9 +223,12 @@ CREATE TABLE message_state (
 	modseq          bigint NOT NULL DEFAULT 0,
 	deleted_at      timestamptz,
 	-- since when the message has no certain place on the server: expunged,
-	-- UIDVALIDITY changed, folder absent.  It may turn up elsewhere and then
-	-- keeps its id (R-SYNC-5, R-SYNC-6).
+	-- UIDVALIDITY changed.  It may turn up elsewhere and then keeps its id
+	-- (R-SYNC-5, R-SYNC-6).
 	lost_at         timestamptz,
+	-- since when there are two of these bytes: a copy, or a move of which
+	-- the old place has not been seen to go
+	twin_since      timestamptz,
 	flags           integer NOT NULL,
 	account_id      uuid NOT NULL,
 	keywords        text[] NOT NULL,
@@ -224,6 +238,11 @@ CREATE INDEX message_state_lost_blob ON message_state (account_id, blob_id)
 	WHERE lost_at IS NOT NULL;
 CREATE INDEX message_state_lost_mid ON message_state (account_id, mid)
 	WHERE lost_at IS NOT NULL;
+CREATE INDEX message_state_twin ON message_state (account_id, blob_id)
+	WHERE twin_since IS NOT NULL;
+-- Those that wait to be found again after a change of UIDVALIDITY.
+CREATE INDEX message_state_void ON message_state (mailbox_id, message_id)
+	WHERE uid IS NULL AND deleted_at IS NULL;
 CREATE INDEX message_state_deleted ON message_state (deleted_at)
 	WHERE deleted_at IS NOT NULL;
 

@@ -421,6 +421,8 @@ DECLARE
 	todo integer[];         -- rows to insert
 	ids bigint[];           -- of all rows; only those of todo are used
 	blob_ids bigint[];
+	blob_old boolean[];     -- whether somebody had these bytes already
+	is_live boolean;
 	thread_ids bigint[];    -- by component
 	merged bigint[];        -- threads that have become one
 	known integer[];        -- rows that are there already
@@ -460,34 +462,11 @@ BEGIN
 		WHERE i <> ALL (coalesce(known, '{}') || coalesce(back, '{}'));
 	END IF;
 
-	-- 2. Messages that lost their place and turn up here: the same bytes.
-	-- Of several, the one that lost it last: what was expunged earlier
-	-- was meant to go.
-	IF todo IS NOT NULL AND EXISTS (SELECT FROM message_state
-	    WHERE account_id = acc AND lost_at IS NOT NULL) THEN
-		WITH want AS (
-			SELECT i, b.id AS blob_id, row_number() OVER (
-			    PARTITION BY b.id ORDER BY m_uid[i]) AS k
-			FROM unnest(todo) i
-			CROSS JOIN LATERAL (SELECT id FROM blob
-			    WHERE digest = b_digest[m_blob[i]] LIMIT 1) b
-		), have AS (
-			SELECT s.blob_id, s.message_id, row_number() OVER (
-			    PARTITION BY s.blob_id
-			    ORDER BY (s.mailbox_id = box
-			        AND s.deleted_at IS NULL) DESC,
-			        s.deleted_at IS NULL DESC, s.lost_at DESC,
-			        s.uid, s.message_id) AS k
-			FROM (SELECT DISTINCT blob_id FROM want) w
-			CROSS JOIN LATERAL (SELECT * FROM message_state
-			    WHERE account_id = acc AND blob_id = w.blob_id
-			        AND lost_at IS NOT NULL OFFSET 0) s
-			WHERE s.deleted_at IS NULL
-			    OR s.lost_at > now() - interval '7 days'
-		)
-		SELECT array_agg(w.i), array_agg(h.message_id)
-		INTO back, back_ids
-		FROM want w JOIN have h USING (blob_id, k);
+	-- 2. Messages that lost their place and turn up here.
+	IF todo IS NOT NULL AND has_unplaced(acc) THEN
+		SELECT f.i, f.ids INTO back, back_ids
+		FROM unplaced_same_bytes(acc, box, todo, m_uid, m_mid, m_size,
+		    m_internal, m_blob, b_digest) f;
 		IF back IS NOT NULL THEN
 			delta := delta + give_place(acc, box,
 			    back_ids, pick(m_uid, back), pick(m_flags, back),
@@ -511,10 +490,14 @@ BEGIN
 				FROM generate_subscripts(b_digest, 1) k
 				ON CONFLICT (digest) DO UPDATE
 				SET refs = b.refs + excluded.refs
-				RETURNING id
+				RETURNING id, xmax <> 0 AS is_old
 			)
-			SELECT array_agg(id) INTO blob_ids FROM put;
+			SELECT array_agg(id), array_agg(is_old)
+			INTO blob_ids, blob_old FROM put;
 		ELSE
+			SELECT array_agg(EXISTS (SELECT FROM blob b
+			    WHERE b.digest = b_digest[k]) ORDER BY k)
+			INTO blob_old FROM generate_subscripts(b_digest, 1) k;
 			INSERT INTO blob AS b (digest, segment, "offset",
 			    codec, stored, size, refs)
 			SELECT b_digest[k], b_segment[k], b_offset[k],
@@ -582,11 +565,16 @@ BEGIN
 		    m_from_name[i], m_snippet[i], m_parse_reason[i],
 		    m_recipients[i]
 		FROM unnest(todo) i;
+		-- A first download meets copies, no moves.
+		SELECT bootstrapped_at IS NOT NULL INTO is_live
+		FROM accounts WHERE id = acc;
 		INSERT INTO message_state (message_id, mailbox_id, uid,
-		    blob_id, mid, modseq, flags, account_id, keywords)
+		    blob_id, mid, modseq, flags, account_id, keywords,
+		    twin_since)
 		SELECT ids[i], box, m_uid[i], blob_ids[m_blob[i]], m_mid[i],
 		    m_modseq[i], m_flags[i], acc,
-		    string_to_array(m_keywords[i], ' ')
+		    string_to_array(m_keywords[i], ' '),
+		    CASE WHEN is_live AND blob_old[m_blob[i]] THEN now() END
 		FROM unnest(todo) i;
 		INSERT INTO search_fresh (message_id, account_id, tsv)
 		SELECT ids[i], acc, m_tsv[i] FROM unnest(todo) i;
@@ -632,6 +620,7 @@ LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off AS $$
 DECLARE
 	has_pending boolean := false;
+	gone bigint[];
 	delta bigint := 0;
 BEGIN
 	IF cardinality(f_uid) > 0 THEN
@@ -674,191 +663,16 @@ BEGIN
 		FROM done WHERE is_change;
 	END IF;
 	IF cardinality(vanished) > 0 THEN
-		WITH gone AS (
-			UPDATE message_state SET deleted_at = now(),
-			    lost_at = now()
-			WHERE mailbox_id = box AND uid = ANY (vanished)
-			    AND deleted_at IS NULL
-			RETURNING message_id
-		)
-		SELECT array_agg(message_id ORDER BY message_id) INTO deleted
-		FROM gone;
-		IF deleted IS NOT NULL THEN
-			delta := -cardinality(deleted);
-			threads := thread_count(deleted, -1);
-		END IF;
+		gone := ARRAY(SELECT message_id FROM message_state
+		    WHERE mailbox_id = box AND uid = ANY (vanished)
+		        AND deleted_at IS NULL);
+		SELECT updated || m.moved, m.deleted, m.threads
+		INTO updated, deleted, threads
+		FROM messages_gone(acc, box, gone) m;
+		delta := -cardinality(gone);
 	END IF;
 	updated := coalesce(updated, '{}');
 	deleted := coalesce(deleted, '{}');
 	threads := coalesce(threads, '{}');
 	stored := mailbox_advance(acc, box, gen, cur, delta);
-END $$;
-
--- UIDVALIDITY changed (R-SYNC-6).  Deleted rows lose their UID as well: it
--- may mean another message now.
-CREATE FUNCTION mailbox_remap(acc uuid, box bigint, gen bigint, cur bigint[])
-    RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-	UPDATE message_state SET uid = NULL, modseq = 0,
-	    lost_at = coalesce(lost_at, now())
-	WHERE mailbox_id = box AND uid IS NOT NULL;
-	PERFORM mailbox_advance(acc, box, gen, cur, 0);
-	UPDATE mailbox SET is_remapping = true, messages = 0, unseen = 0
-	WHERE id = box;
-	-- Its UIDs are those of other messages now.
-	DELETE FROM quarantine WHERE mailbox_id = box AND uid_from <> 0;
-END $$;
-
--- Rows without a place whose Message-ID, size and date are those of a place.
--- recognised: the places (from 1) that need no download.
-CREATE FUNCTION recognise(acc uuid, box bigint, gen bigint, p_uid bigint[],
-    p_flags integer[], p_keywords text[], p_modseq bigint[], p_size bigint[],
-    p_internal timestamptz[], p_mid bigint[],
-    OUT recognised integer[], OUT updated bigint[], OUT threads bigint[],
-    OUT stored bigint)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
-    SET enable_seqscan = off AS $$
-DECLARE
-	delta bigint := 0;
-BEGIN
-	WITH want AS (
-		SELECT i, p_mid[i] AS mid, p_size[i] AS size,
-		    p_internal[i] AS at, row_number() OVER (
-		    PARTITION BY p_mid[i], p_size[i], p_internal[i]
-		    ORDER BY p_uid[i]) AS k
-		FROM generate_subscripts(p_uid, 1) i
-		WHERE p_mid[i] IS NOT NULL
-		    AND (SELECT s.message_id FROM message_state s
-		        WHERE s.mailbox_id = box AND s.uid = p_uid[i]) IS NULL
-	), have AS (
-		SELECT s.message_id, m.mid, m.size, m.internal_date AS at,
-		    row_number() OVER (
-		    PARTITION BY m.mid, m.size, m.internal_date
-		    ORDER BY (s.mailbox_id = box AND s.deleted_at IS NULL) DESC,
-		        s.deleted_at IS NULL DESC, s.lost_at DESC,
-		        s.message_id) AS k
-		FROM (SELECT DISTINCT mid FROM want) w
-		CROSS JOIN LATERAL (SELECT * FROM message_state
-		    WHERE account_id = acc AND mid = w.mid
-		        AND lost_at IS NOT NULL OFFSET 0) s
-		JOIN message m ON m.id = s.message_id
-		WHERE s.deleted_at IS NULL
-		    OR s.lost_at > now() - interval '7 days'
-	)
-	SELECT array_agg(w.i ORDER BY w.i), array_agg(h.message_id ORDER BY w.i)
-	INTO recognised, updated
-	FROM want w JOIN have h USING (mid, size, at, k);
-	IF recognised IS NOT NULL THEN
-		delta := give_place(acc, box, updated,
-		    pick(p_uid, recognised), pick(p_flags, recognised),
-		    pick(p_keywords, recognised),
-		    pick(p_modseq, recognised));
-	END IF;
-	-- Places that had found their row in an earlier, interrupted try.
-	SELECT array_agg(i ORDER BY i) INTO recognised
-	FROM generate_subscripts(p_uid, 1) i
-	CROSS JOIN LATERAL (SELECT deleted_at FROM message_state
-	    WHERE mailbox_id = box AND uid = p_uid[i] LIMIT 1) s
-	WHERE s.deleted_at IS NULL;
-	recognised := coalesce(recognised, '{}');
-	updated := coalesce(updated, '{}');
-	threads := threads_of(updated);
-	stored := mailbox_advance(acc, box, gen, NULL, delta);
-END $$;
-
--- The remapping is complete: what was not found again is deleted.
-CREATE FUNCTION mailbox_settle(acc uuid, box bigint, gen bigint,
-    OUT deleted bigint[], OUT threads bigint[])
-LANGUAGE plpgsql AS $$
-BEGIN
-	WITH gone AS (
-		UPDATE message_state SET deleted_at = now(), lost_at = now()
-		WHERE mailbox_id = box AND uid IS NULL
-		    AND deleted_at IS NULL
-		RETURNING message_id
-	)
-	SELECT coalesce(array_agg(message_id ORDER BY message_id), '{}')
-	INTO deleted FROM gone;
-	threads := thread_count(deleted, -1);
-	PERFORM mailbox_advance(acc, box, gen, NULL, 0);
-	UPDATE mailbox SET is_remapping = false WHERE id = box;
-END $$;
-
--- --- folders ----------------------------------------------------------------
-
--- Absent from LIST: its rows may turn up elsewhere.  They keep their UID, for
--- the folder may be back.
-CREATE FUNCTION mailbox_missing(acc uuid, box bigint) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-	UPDATE mailbox SET missing_since = coalesce(missing_since, now())
-	WHERE id = box AND account_id = acc AND deleted_at IS NULL;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'folder % no longer exists', box
-		    USING ERRCODE = 'MH002';
-	END IF;
-	UPDATE message_state SET lost_at = now()
-	WHERE mailbox_id = box AND lost_at IS NULL;
-END $$;
-
-CREATE FUNCTION mailbox_present(acc uuid, box bigint) RETURNS void
-LANGUAGE sql AS $$
-	UPDATE message_state SET lost_at = NULL
-	WHERE mailbox_id = box AND uid IS NOT NULL AND deleted_at IS NULL
-	    AND lost_at IS NOT NULL;
-	UPDATE mailbox SET missing_since = NULL
-	WHERE id = box AND account_id = acc
-$$;
-
--- Listed (again), perhaps with another role.
-CREATE FUNCTION mailbox_update(acc uuid, box bigint, delimiter_ text,
-    role_ text, is_selectable_ boolean) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-	UPDATE mailbox SET delimiter = delimiter_, role = nullif(role_, ''),
-	    is_selectable = is_selectable_
-	WHERE id = box AND account_id = acc AND deleted_at IS NULL;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'folder % no longer exists', box
-		    USING ERRCODE = 'MH002';
-	END IF;
-	PERFORM mailbox_present(acc, box);
-END $$;
-
--- Another name.  Whether the UIDs are still the same nobody says: the rows
--- are found again as after a change of UIDVALIDITY.
-CREATE FUNCTION mailbox_rename(acc uuid, box bigint, wire_ bytea, path_ text)
-    RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-	UPDATE mailbox SET wire = wire_, path = path_, missing_since = NULL,
-	    parked_until = NULL, park_reason = '', park_failures = 0
-	WHERE id = box AND account_id = acc AND deleted_at IS NULL;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'folder % no longer exists', box
-		    USING ERRCODE = 'MH002';
-	END IF;
-	PERFORM mailbox_remap(acc, box, generation, '{0,0,0,0,0,0}')
-	FROM mailbox WHERE id = box;
-END $$;
-
-CREATE FUNCTION mailbox_vanish(acc uuid, box bigint) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-	gone bigint[];
-BEGIN
-	UPDATE mailbox SET deleted_at = now(), messages = 0,
-	    generation = generation + 1
-	WHERE id = box AND account_id = acc AND deleted_at IS NULL;
-	WITH g AS (
-		UPDATE message_state SET deleted_at = now(), lost_at = now()
-		WHERE mailbox_id = box AND deleted_at IS NULL
-		RETURNING message_id
-	)
-	SELECT array_agg(message_id) INTO gone FROM g;
-	IF gone IS NOT NULL THEN
-		PERFORM thread_count(gone, -1);
-	END IF;
-	DELETE FROM quarantine WHERE mailbox_id = box;
 END $$;

@@ -374,22 +374,48 @@ BEGIN
 	DELETE FROM thread_ref WHERE thread_id = ANY (thread_ids);
 END $$;
 
--- One step of the removal of expunged messages and deleted accounts, at most
--- `max_rows` messages; false when there was nothing to do.  Locks the fence as
--- writers do, but does not wait for one that is stuck.
+-- Locks an account's fence as writers do, without waiting for one that holds it.
+CREATE FUNCTION fence_try(acc uuid) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM FROM account_fence WHERE account_id = acc
+	FOR NO KEY UPDATE SKIP LOCKED;
+	RETURN FOUND;
+END $$;
+
+-- An account with messages expunged for so long whose fence is free, now locked.
+-- One that is held does not hold up the others; a few are gone around.
+CREATE FUNCTION purge_account(expunged_for interval) RETURNS uuid
+LANGUAGE plpgsql AS $$
+DECLARE
+	held uuid[] := '{}';
+	acc uuid;
+BEGIN
+	FOR i IN 1 .. 16 LOOP
+		SELECT account_id INTO acc FROM message_state
+		WHERE deleted_at < now() - expunged_for
+		    AND account_id <> ALL (held)
+		ORDER BY deleted_at LIMIT 1;
+		IF acc IS NULL OR fence_try(acc) THEN
+			RETURN acc;
+		END IF;
+		held := held || acc;
+	END LOOP;
+	RETURN NULL;
+END $$;
+
+-- One step of the removal of expunged messages, deleted folders and deleted
+-- accounts, at most `max_rows` messages; false when there was nothing to do.
 CREATE FUNCTION purge(max_rows integer,
     expunged_for interval DEFAULT '30 days') RETURNS boolean
 LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 DECLARE
 	acc uuid;
+	box bigint;
 	ids bigint[];
 BEGIN
-	SELECT account_id INTO acc FROM message_state
-	WHERE deleted_at < now() - expunged_for
-	ORDER BY deleted_at LIMIT 1;
-	IF FOUND THEN
-		PERFORM FROM account_fence WHERE account_id = acc
-		FOR NO KEY UPDATE;
+	acc := purge_account(expunged_for);
+	IF acc IS NOT NULL THEN
 		SELECT array_agg(message_id) INTO ids
 		FROM (SELECT message_id FROM message_state
 		    WHERE deleted_at < now() - expunged_for
@@ -399,10 +425,20 @@ BEGIN
 		RETURN true;
 	END IF;
 
-	SELECT id INTO acc FROM accounts WHERE state = 'deleted'
-	ORDER BY state_since LIMIT 1;
+	-- Whoever deleted the folder has not come to its end.
+	FOR box, acc IN SELECT id, account_id FROM mailbox WHERE is_emptying
+	    AND deleted_at < now() - interval '1 minute' LOOP
+		IF fence_try(acc) THEN
+			PERFORM mailbox_empty(acc, box, max_rows);
+			RETURN true;
+		END IF;
+	END LOOP;
+
+	SELECT a.id INTO acc FROM accounts a
+	JOIN account_fence f ON f.account_id = a.id
+	WHERE a.state = 'deleted' ORDER BY a.state_since LIMIT 1
+	FOR UPDATE OF f SKIP LOCKED;
 	IF FOUND THEN
-		PERFORM FROM account_fence WHERE account_id = acc FOR UPDATE;
 		SELECT array_agg(id) INTO ids FROM (SELECT id FROM message
 		    WHERE account_id = acc LIMIT max_rows) m;
 		IF ids IS NOT NULL THEN

@@ -160,6 +160,8 @@ struct msg_briefing {
 	uint8_t secret[MSG_SHORT_SECRET_SIZE]; /* sealed */
 	struct {
 		int64_t id, generation, stored, explained, last_poll_secs;
+		int64_t no_condstore_until_secs, no_uidnext_until_secs,
+		    verified_secs;
 		uint64_t highestmodseq;
 		uint32_t uidvalidity, uidnext, backfill_below, messages,
 		    flag_scan_uid;

@@ -227,6 +227,18 @@ int remote_scan_seq(struct remote *r, uint32_t from, uint32_t to,
     unsigned items, remote_on_place on_place, void *arg, struct err *err);
 
 /*
+ * By UIDs, sorted; as many commands as that takes.  items 0: UIDs alone, to
+ * learn which of them are there.  ERR_SERVER: *is_refused_r (may be NULL) tells
+ * whether the server said so, or whether not all that it said could be read.
+ */
+int remote_scan_set(struct remote *r, const uint32_t *uids, size_t n,
+    unsigned items, remote_on_place on_place, void *arg, bool *is_refused_r,
+    struct err *err);
+/* The UIDs of these sequence numbers (sorted); 0: not told. */
+int remote_uids_at(struct remote *r, const uint32_t *seqs, size_t n,
+    uint32_t *uids_r, struct err *err);
+
+/*
  * Bodies as they arrive.  For each message: bytes() any number of times, then
  * done() once with its uid, flags, internal date and size; a message without
  * body (L136, L046) gets done() with has_body false.  Commands are built below

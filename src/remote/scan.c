@@ -21,6 +21,11 @@ struct scan_job {
 	uint32_t last;	    /* UID that came */
 	bool is_mixed;	    /* they do not come in order */
 	bool is_cut;
+	bool is_refused; /* the server said NO or BAD */
+	/* remote_uids_at */
+	const uint32_t *seqs;
+	uint32_t *uids;
+	size_t n;
 };
 
 static void
@@ -44,6 +49,20 @@ on_message(struct remote *r, struct mailimap_msg_att *att, void *arg)
 }
 
 static void
+on_numbered(struct remote *r, struct mailimap_msg_att *att, void *arg)
+{
+	struct scan_job *job = arg;
+	struct place place;
+	size_t i;
+
+	(void)r;
+	place_read(&place, &job->text, att, NULL);
+	for (i = 0; i < job->n; i++)
+		if (job->seqs[i] == att->att_number)
+			job->uids[i] = place.uid;
+}
+
+static void
 add_items(struct buf *out, unsigned items)
 {
 	buf_adds(out, " (UID");
@@ -60,35 +79,31 @@ add_items(struct buf *out, unsigned items)
 	buf_addc(out, ')');
 }
 
+typedef void (*on_att)(struct remote *r, struct mailimap_msg_att *att,
+    void *arg);
+
+/* Sends the command in `out`, which ends with a set, and reads its answer. */
 static int
-run(struct remote *r, const char *command, uint32_t from, uint32_t to,
-    unsigned items, struct scan_job *job, struct err *err)
+run_command(struct remote *r, int tag, struct buf *out, unsigned items,
+    on_att on, struct scan_job *job, struct err *err)
 {
 	struct mend_notes *notes = wire_notes(r->wire);
-	struct buf out = BUF_INIT;
 	struct reply reply;
-	int tag, result;
+	int result;
 
 	notes->n_lost_fetches = 0;
 	if (!(r->caps & REMOTE_CONDSTORE))
 		items &= ~(unsigned)ITEM_MODSEQ;
-	tag = command_begin(r, &out);
-	buf_addf(&out, "%s %u:", command, from);
-	if (to == 0)
-		buf_addc(&out, '*');
-	else
-		buf_addf(&out, "%u", to);
-	add_items(&out, items);
+	add_items(out, items);
 	wire_set_limits(r->wire, HEADER_MAX, SCAN_TEXT_MAX);
-	result = command_send(r, &out, err);
-	buf_release(&out);
-	if (result == -1)
+	if (command_send(r, out, err) == -1)
 		return -1;
 	wire_set_stall(r->wire, r->command_msecs);
-	r->on_message = on_message;
+	r->on_message = on;
 	r->on_message_arg = job;
 	result = command_reply(r, tag, &reply, err);
 	r->on_message = NULL;
+	job->is_refused = result == 0 && reply.status != REPLY_OK;
 	if (result == -1 || reply_check_object(r, &reply, "FETCH", err) == -1)
 		return -1;
 	job->is_cut = notes->is_cut;
@@ -102,6 +117,39 @@ run(struct remote *r, const char *command, uint32_t from, uint32_t to,
 	return 0;
 }
 
+static int
+run(struct remote *r, const char *command, uint32_t from, uint32_t to,
+    unsigned items, struct scan_job *job, struct err *err)
+{
+	struct buf out = BUF_INIT;
+	int tag = command_begin(r, &out), result;
+
+	buf_addf(&out, "%s %u:", command, from);
+	if (to == 0)
+		buf_addc(&out, '*');
+	else
+		buf_addf(&out, "%u", to);
+	result = run_command(r, tag, &out, items, on_message, job, err);
+	buf_release(&out);
+	return result;
+}
+
+/* The same with a list, as far as it fits; how much was done in *n. */
+static int
+run_set(struct remote *r, const char *command, const uint32_t *numbers,
+    size_t *n, unsigned items, struct scan_job *job, struct err *err)
+{
+	struct buf out = BUF_INIT;
+	int tag = command_begin(r, &out), result;
+
+	buf_addf(&out, "%s ", command);
+	*n = command_add_set(&out, numbers, *n);
+	result = run_command(r, tag, &out, items,
+	    job->uids != NULL ? on_numbered : on_message, job, err);
+	buf_release(&out);
+	return result;
+}
+
 /* The first that was cut off is behind the last that came. */
 static bool
 goes_on(struct scan_job *job)
@@ -111,6 +159,42 @@ goes_on(struct scan_job *job)
 		return false;
 	job->from = job->last + 1;
 	return job->to == 0 || job->from <= job->to;
+}
+
+int
+remote_scan_set(struct remote *r, const uint32_t *uids, size_t n,
+    unsigned items, remote_on_place on_place, void *arg,
+    bool *is_refused_r, struct err *err)
+{
+	struct scan_job job = { .on_place = on_place, .arg = arg };
+	size_t from, some;
+	int result = 0;
+
+	for (from = 0; from < n && result == 0; from += some) {
+		some = n - from;
+		job.from = uids[from];
+		job.to = uids[n - 1];
+		result = run_set(r, "UID FETCH", uids + from, &some, items,
+		    &job, err);
+	}
+	if (is_refused_r != NULL)
+		*is_refused_r = job.is_refused;
+	place_text_release(&job.text);
+	return result;
+}
+
+int
+remote_uids_at(struct remote *r, const uint32_t *seqs, size_t n,
+    uint32_t *uids_r, struct err *err)
+{
+	struct scan_job job = { .seqs = seqs, .uids = uids_r, .n = n };
+	size_t some = n;
+	int result;
+
+	memset(uids_r, 0, n * sizeof(*uids_r));
+	result = run_set(r, "FETCH", seqs, &some, 0, &job, err);
+	place_text_release(&job.text);
+	return result;
 }
 
 int

@@ -54,8 +54,14 @@ add_place(struct places *c, const struct place *place)
 static void
 add_identity(struct places *c, const struct place *place)
 {
-	column_int8(&c->size, (int64_t)place->size);
-	column_time(&c->internal, place->internal_date_secs);
+	if (place->size != 0)
+		column_int8(&c->size, (int64_t)place->size);
+	else
+		column_null(&c->size); /* not told */
+	if (place->has_internal_date)
+		column_time(&c->internal, place->internal_date_secs);
+	else
+		column_null(&c->internal);
 	if (place->message_id != NULL && place->has_internal_date)
 		column_int8(&c->mid, mid_hash(place->message_id));
 	else
@@ -123,25 +129,43 @@ store_apply(struct store *s, const struct fence *fence,
 
 /* --- UIDVALIDITY --------------------------------------------------------------- */
 
+/* A transaction of about 50 ms, in which others wait for the fence. */
+#define SLICE_ROWS 4000
+
 int
 store_folder_remap(struct store *s, const struct fence *fence,
-    struct folder *folder, const struct cursor *cursor, struct err *err)
+    struct folder *folder, struct err *err)
 {
-	struct column cursor_column;
 	struct params p;
-	int rc;
 
 	param_folder(&p, fence, folder);
-	param_cursor(&p, &cursor_column, cursor);
-	rc = session_fenced(s, fence, "SELECT mailbox_remap($1, $2, $3, $4)",
-	    &p, NULL, err);
-	column_release(&cursor_column);
-	if (rc == -1)
+	if (session_fenced(s, fence, "SELECT mailbox_remap($1, $2, $3)", &p,
+	    NULL, err) == -1)
 		return -1;
-	folder->cursor = *cursor;
+	memset(&folder->cursor, 0, sizeof(folder->cursor));
 	folder->generation++;
 	folder->is_remapping = true;
-	folder->stored = 0;
+	return 0;
+}
+
+int
+store_folder_void(struct store *s, const struct fence *fence,
+    struct folder *folder, bool *more_r, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, folder->id);
+	param_int4(&p, SLICE_ROWS);
+	if (session_fenced(s, fence, "SELECT mailbox_void($1, $2, $3)", &p,
+	    &res, err) == -1)
+		return -1;
+	*more_r = result_bool(res, 0, 0);
+	PQclear(res);
+	if (!*more_r)
+		folder->stored = 0;
 	return 0;
 }
 
@@ -192,42 +216,70 @@ store_recognise(struct store *s, const struct fence *fence,
 	return 0;
 }
 
+/* "moved, deleted, threads, has_more" */
+static void
+take_gone(struct arena *arena, PGresult *res, struct commit_result *result,
+    bool *more_r)
+{
+	result_ids(arena, res, 0, 0, &result->updated);
+	result_ids(arena, res, 0, 1, &result->deleted);
+	result_ids(arena, res, 0, 2, &result->threads);
+	*more_r = result_bool(res, 0, 3);
+	PQclear(res);
+}
+
 int
 store_folder_settle(struct store *s, const struct fence *fence,
     struct folder *folder, struct arena *arena, struct commit_result *result_r,
-    struct err *err)
+    bool *more_r, struct err *err)
 {
 	struct params p;
 	PGresult *res;
 
 	*result_r = (struct commit_result){ 0 };
 	param_folder(&p, fence, folder);
-	if (session_fenced(s, fence, "SELECT deleted, threads "
-	    "FROM mailbox_settle($1, $2, $3)", &p,
-	    &res, err) == -1)
+	param_int4(&p, SLICE_ROWS);
+	if (session_fenced(s, fence, "SELECT moved, deleted, threads, "
+	    "has_more FROM mailbox_settle($1, $2, $3, $4)", &p, &res,
+	    err) == -1)
 		return -1;
-	result_ids(arena, res, 0, 0, &result_r->deleted);
-	result_ids(arena, res, 0, 1, &result_r->threads);
-	PQclear(res);
-	folder->is_remapping = false;
+	take_gone(arena, res, result_r, more_r);
+	folder->is_remapping = *more_r;
 	return 0;
 }
 
 int
-store_homeless_count(struct store *s, const struct uuid *account_id,
-    int64_t *n_r, struct err *err)
+store_folder_empty(struct store *s, const struct fence *fence,
+    int64_t folder_id, struct arena *arena, struct commit_result *result_r,
+    bool *more_r, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	*result_r = (struct commit_result){ 0 };
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, folder_id);
+	param_int4(&p, SLICE_ROWS);
+	if (session_fenced(s, fence, "SELECT moved, deleted, threads, "
+	    "has_more FROM mailbox_empty($1, $2, $3)", &p, &res, err) == -1)
+		return -1;
+	take_gone(arena, res, result_r, more_r);
+	return 0;
+}
+
+int
+store_has_unplaced(struct store *s, const struct uuid *account_id,
+    bool *yes_r, struct err *err)
 {
 	struct params p;
 	PGresult *res;
 
 	params_init(&p);
 	param_uuid(&p, account_id);
-	if (session_run(s, "SELECT count(*) FROM message_state "
-	    "WHERE account_id = $1 AND lost_at IS NOT NULL "
-	    "AND (deleted_at IS NULL OR lost_at > now() - interval '7 days')",
-	    &p, &res, err) == -1)
+	if (session_run(s, "SELECT has_unplaced($1)", &p, &res, err) == -1)
 		return -1;
-	*n_r = result_int8(res, 0, 0);
+	*yes_r = result_bool(res, 0, 0);
 	PQclear(res);
 	return 0;
 }
@@ -303,6 +355,102 @@ store_known_uids(struct store *s, int64_t folder_id, const uint32_t *uids,
 			i++;
 		while (i < n && uids[i] == uid)
 			known_r[i++] = true;
+	}
+	PQclear(res);
+	return 0;
+}
+
+/* Both sorted: one walk. */
+static void
+mark_uids(const PGresult *res, const struct place *places, size_t n,
+    bool *marks)
+{
+	size_t i = 0;
+	int row;
+
+	for (row = 0; row < PQntuples(res); row++) {
+		int64_t uid = result_int8(res, row, 0);
+
+		while (i < n && places[i].uid < uid)
+			i++;
+		if (i < n && places[i].uid == uid)
+			marks[i] = true;
+	}
+}
+
+int
+store_unlike(struct store *s, int64_t folder_id, const struct place *places,
+    size_t n, bool is_final, bool *unlike_r, struct err *err)
+{
+	struct places c;
+	struct params p;
+	PGresult *res;
+	size_t i;
+	int rc;
+
+	memset(unlike_r, 0, n * sizeof(*unlike_r));
+	if (n == 0)
+		return 0;
+	places_init(&c);
+	for (i = 0; i < n; i++) {
+		add_place(&c, &places[i]);
+		add_identity(&c, &places[i]);
+	}
+	params_init(&p);
+	param_int8(&p, folder_id);
+	param_column(&p, &c.uid);
+	param_column(&p, &c.size);
+	param_column(&p, &c.internal);
+	param_column(&p, &c.mid);
+	param_bool(&p, is_final);
+	rc = session_run(s, "SELECT t.uid FROM unnest($2::bigint[], "
+	    "$3::bigint[], $4::timestamptz[], $5::bigint[]) "
+	    "AS t(uid, size, at, mid) CROSS JOIN LATERAL "
+	    "(SELECT m.* FROM message_state st "
+	    "JOIN message m ON m.id = st.message_id "
+	    "WHERE st.mailbox_id = $1 AND st.uid = t.uid "
+	    "AND st.deleted_at IS NULL LIMIT 1) m "
+	    "WHERE CASE WHEN NOT $6 THEN m.size <> t.size "
+	    "OR m.internal_date <> t.at "
+	    "WHEN t.mid IS NULL THEN m.size <> t.size "
+	    "AND m.internal_date <> t.at "
+	    "ELSE m.mid IS DISTINCT FROM t.mid END ORDER BY t.uid", &p, &res,
+	    err);
+	places_release(&c);
+	if (rc == -1)
+		return -1;
+	mark_uids(res, places, n, unlike_r);
+	PQclear(res);
+	return 0;
+}
+
+/* Gaps and islands: what a UID and its number differ by is one within each. */
+int
+store_uid_ranges(struct store *s, int64_t folder_id, struct arena *arena,
+    struct uid_range **ranges_r, size_t *n_r, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+	uint32_t before = 0;
+	size_t i;
+
+	params_init(&p);
+	param_int8(&p, folder_id);
+	if (session_run(s, "SELECT min(uid), max(uid) FROM "
+	    "(SELECT uid, uid - row_number() OVER (ORDER BY uid) AS island "
+	    "FROM message_state WHERE mailbox_id = $1 AND uid > 0 "
+	    "AND deleted_at IS NULL) u GROUP BY island ORDER BY 1", &p, &res,
+	    err) == -1)
+		return -1;
+	*n_r = (size_t)PQntuples(res);
+	*ranges_r = ARENA_ARRAY(arena, struct uid_range, *n_r);
+	for (i = 0; i < *n_r; i++) {
+		struct uid_range *r = &(*ranges_r)[i];
+
+		r->first = (uint32_t)result_int8(res, (int)i, 0);
+		r->last = (uint32_t)result_int8(res, (int)i, 1);
+		r->before = before;
+		before += r->last - r->first + 1;
 	}
 	PQclear(res);
 	return 0;

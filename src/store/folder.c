@@ -14,7 +14,9 @@
 	"backfill_below, server_messages, flag_scan_uid, is_remapping, "    \
 	SQL_SECS("missing_since") ", " SQL_SECS("parked_until") ", "        \
 	"park_reason, park_failures, no_condstore, "                        \
-	SQL_SECS("last_poll_at") ", generation, messages, "                 \
+	SQL_SECS("last_poll_at") ", generation, messages, doubt, "          \
+	SQL_SECS("no_condstore_until") ", " SQL_SECS("no_uidnext_until")    \
+	", " SQL_SECS("verified_at") ", "                                   \
 	"unseen + (SELECT count(DISTINCT q.uid_from) FROM quarantine q "    \
 	"    WHERE q.mailbox_id = mailbox.id AND q.uid_from <> 0 "          \
 	"    AND q.uid_from = q.uid_to AND NOT EXISTS ("                    \
@@ -64,7 +66,11 @@ read_folder(const PGresult *res, int row, struct arena *arena,
 	f->last_poll_secs = result_int8(res, row, 18);
 	f->generation = result_int8(res, row, 19);
 	f->stored = result_int8(res, row, 20);
-	f->explained = result_int8(res, row, 21);
+	f->doubt = result_text(arena, res, row, 21);
+	f->no_condstore_until_secs = result_int8(res, row, 22);
+	f->no_uidnext_until_secs = result_int8(res, row, 23);
+	f->verified_secs = result_int8(res, row, 24);
+	f->explained = result_int8(res, row, 25);
 }
 
 static int
@@ -282,19 +288,70 @@ store_folders_write(struct store *s, const struct fence *fence,
 	return 0;
 }
 
+/* Twice as long each time; from the start again when it went well for long. */
+#define DISTRUST_SQL(what)                                                  \
+	"UPDATE mailbox SET " what "_times = CASE WHEN " what "_until < "   \
+	"now() - interval '30 days' THEN 1 ELSE " what "_times + 1 END, "   \
+	what "_until = now() + least(interval '32 days', "                  \
+	"interval '1 day' * power(2, CASE WHEN " what "_until < now() - "   \
+	"interval '30 days' THEN 0 ELSE least(5, " what "_times) END))"
+
 int
 store_folder_distrust(struct store *s, const struct fence *fence,
-    int64_t folder_id, const char *reason, struct err *err)
+    struct folder *folder, enum distrust what, const char *reason,
+    struct err *err)
 {
+	static const char *const sql[] = {
+		[DISTRUST_CONDSTORE] = DISTRUST_SQL("no_condstore")
+		    ", no_condstore = $3 WHERE account_id = $1 AND id = $2 "
+		    "RETURNING " SQL_SECS("no_condstore_until"),
+		[DISTRUST_UIDNEXT] = DISTRUST_SQL("no_uidnext")
+		    " WHERE account_id = $1 AND id = $2 AND $3 <> '' "
+		    "RETURNING " SQL_SECS("no_uidnext_until"),
+	};
 	struct params p;
+	PGresult *res;
+	int64_t until;
 
 	params_init(&p);
 	param_uuid(&p, &fence->account_id);
-	param_int8(&p, folder_id);
+	param_int8(&p, folder->id);
 	param_text(&p, reason);
-	return session_fenced(s, fence, "UPDATE mailbox SET "
-	    "no_condstore = $3 WHERE account_id = $1 AND id = $2", &p, NULL,
-	    err);
+	if (session_fenced(s, fence, sql[what], &p, &res, err) == -1)
+		return -1;
+	until = PQntuples(res) > 0 ? result_int8(res, 0, 0) : 0;
+	PQclear(res);
+	if (what == DISTRUST_CONDSTORE)
+		folder->no_condstore_until_secs = until;
+	else
+		folder->no_uidnext_until_secs = until;
+	return 0;
+}
+
+int
+store_folder_verified(struct store *s, const struct fence *fence,
+    struct folder *folder, bool is_whole, struct err *err)
+{
+	struct params p;
+	PGresult *res;
+
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_int8(&p, folder->id);
+	param_int8(&p, folder->generation);
+	param_bool(&p, is_whole);
+	if (session_fenced(s, fence, "UPDATE mailbox SET verified_at = now(), "
+	    "doubt = CASE WHEN $4 THEN '' ELSE doubt END "
+	    "WHERE account_id = $1 AND id = $2 AND generation = $3 "
+	    "RETURNING " SQL_SECS("verified_at"), &p, &res, err) == -1)
+		return -1;
+	if (PQntuples(res) > 0) {
+		folder->verified_secs = result_int8(res, 0, 0);
+		if (is_whole)
+			folder->doubt = "";
+	}
+	PQclear(res);
+	return 0;
 }
 
 int

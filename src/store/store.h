@@ -67,7 +67,7 @@ int store_query(struct store *s, struct arena *arena, const char *sql,
 
 /* The number of the newest file of etc/schema that this program was built
  * with. */
-#define STORE_SCHEMA 4
+#define STORE_SCHEMA 5
 
 /*
  * Can this program work with the database?  ERR_CONFIG with what to do when
@@ -294,7 +294,13 @@ struct folder {
 	int64_t parked_until_secs;
 	const char *park_reason;
 	unsigned park_failures;
-	const char *no_condstore; /* why CONDSTORE is not trusted; "" : it is */
+	const char *doubt; /* why its UIDs may mean others now; "" : none */
+	/* Why CONDSTORE is not believed; "" : it is.  Until then; not told
+	 * to those who ask the clerk. */
+	const char *no_condstore;
+	int64_t no_condstore_until_secs;
+	int64_t no_uidnext_until_secs; /* nor UIDNEXT; 0: believed */
+	int64_t verified_secs; /* when messages were last told apart */
 	int64_t last_poll_secs;
 	/* Rises with every commit that moves the cursor; a write carries the
 	 * value it planned with and is ERR_STALE when it differs. */
@@ -314,10 +320,10 @@ int store_inbox_load(struct store *s, const struct uuid *account_id,
 
 enum folder_op_kind {
 	FOLDER_CREATE,	/* wire, path, delimiter, role, is_selectable */
-	FOLDER_RENAME,	/* id: new wire, path; its rows are remapped */
+	FOLDER_RENAME,	/* id: new wire, path; its UIDs are in doubt */
 	FOLDER_UPDATE,	/* id: role, delimiter, is_selectable; present again */
 	FOLDER_MISSING,	/* id: first look without it */
-	FOLDER_VANISH,	/* id: gone for good; messages soft-deleted */
+	FOLDER_VANISH,	/* id: gone for good; then store_folder_empty */
 };
 struct folder_op {
 	enum folder_op_kind kind;
@@ -339,9 +345,18 @@ int store_folders_write(struct store *s, const struct fence *fence,
     struct folder_op *ops, size_t n, struct folder_refusal *refused_r,
     struct err *err);
 
-/* Records why a server's CONDSTORE is not trusted for this folder. */
+/*
+ * What the server tells of this folder is not believed for a while, each time
+ * longer: a day, two, ... at most a month.
+ */
+enum distrust { DISTRUST_CONDSTORE, DISTRUST_UIDNEXT };
 int store_folder_distrust(struct store *s, const struct fence *fence,
-    int64_t folder_id, const char *reason, struct err *err);
+    struct folder *folder, enum distrust what, const char *reason,
+    struct err *err);
+/* All its UIDs have been compared, with what tells messages apart; a part of
+ * them only when is_whole is false. */
+int store_folder_verified(struct store *s, const struct fence *fence,
+    struct folder *folder, bool is_whole, struct err *err);
 
 /* So many more messages (or fewer) of its count are not to be found. */
 int store_folder_unseen(struct store *s, const struct fence *fence,
@@ -404,10 +419,15 @@ int store_apply(struct store *s, const struct fence *fence,
     const uint32_t *vanished, size_t n_vanished, const struct cursor *cursor,
     struct arena *arena, struct commit_result *result_r, struct err *err);
 
-/* UIDVALIDITY changed: all rows lose their UID and wait to be recognised;
- * the cursor starts anew with `cursor` (R-SYNC-6). */
+/*
+ * UIDVALIDITY changed: all rows lose their UID and wait to be recognised
+ * (R-SYNC-6).  The folder is as if it had never been selected; its rows follow
+ * in slices, store_folder_void, until *more_r is false.
+ */
 int store_folder_remap(struct store *s, const struct fence *fence,
-    struct folder *folder, const struct cursor *cursor, struct err *err);
+    struct folder *folder, struct err *err);
+int store_folder_void(struct store *s, const struct fence *fence,
+    struct folder *folder, bool *more_r, struct err *err);
 /* Gives UIDs to rows without place, by Message-ID + size + date (places with
  * message_id, size, internal date filled): recognised[i] is set for those that
  * need no download. */
@@ -415,13 +435,18 @@ int store_recognise(struct store *s, const struct fence *fence,
     struct folder *folder, const struct place *places, size_t n,
     bool *recognised, struct arena *arena, struct commit_result *result_r,
     struct err *err);
-/* How many rows of the account wait for a place or lost it recently. */
-int store_homeless_count(struct store *s, const struct uuid *account_id,
-    int64_t *n_r, struct err *err);
-/* The remapping is complete: rows still without UID are soft-deleted. */
+/* Are there messages that wait for a place or lost it recently? */
+int store_has_unplaced(struct store *s, const struct uuid *account_id,
+    bool *yes_r, struct err *err);
+/* The remapping is complete: rows still without UID are soft-deleted, a slice
+ * of them; or, where a copy of theirs has just been stored, become that. */
 int store_folder_settle(struct store *s, const struct fence *fence,
     struct folder *folder, struct arena *arena, struct commit_result *result_r,
-    struct err *err);
+    bool *more_r, struct err *err);
+/* The same with the messages of a folder that is gone. */
+int store_folder_empty(struct store *s, const struct fence *fence,
+    int64_t folder_id, struct arena *arena, struct commit_result *result_r,
+    bool *more_r, struct err *err);
 
 /* --- messages: reading ------------------------------------------------------------ */
 
@@ -430,6 +455,24 @@ int store_folder_settle(struct store *s, const struct fence *fence,
 int store_places(struct store *s, int64_t folder_id, uint32_t from,
     uint32_t to, size_t limit, struct arena *arena, struct place **places_r,
     size_t *n_r, struct err *err);
+/*
+ * The UIDs of a folder's live rows as ranges, ascending: few, however many they
+ * are.  `before` counts the UIDs of the ranges before.
+ */
+struct uid_range {
+	uint32_t first, last;
+	uint32_t before;
+};
+int store_uid_ranges(struct store *s, int64_t folder_id, struct arena *arena,
+    struct uid_range **ranges_r, size_t *n_r, struct err *err);
+/*
+ * Which of these places (sorted) are of rows that may be other messages:
+ * another size or internal date.  is_final: of rows that are, by another
+ * Message-ID, or without one by both.
+ */
+int store_unlike(struct store *s, int64_t folder_id,
+    const struct place *places, size_t n, bool is_final, bool *unlike_r,
+    struct err *err);
 /* Which of these UIDs are stored and live (sorted input and output). */
 int store_known_uids(struct store *s, int64_t folder_id, const uint32_t *uids,
     size_t n, bool *known_r, struct err *err);

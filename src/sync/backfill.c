@@ -21,6 +21,7 @@
 #include "sync/windows.h"
 
 #define WINDOW 1000
+#define WINDOW_FULL 20000 /* more is not held */
 #define RECOGNISE_FROM 50 /* new messages that are worth a look first */
 
 #define ITEMS (ITEM_FLAGS | ITEM_SIZE)
@@ -29,7 +30,8 @@
 struct scan {
 	struct session *s;
 	struct findings f;
-	uint32_t from, below; /* UIDs */
+	uint32_t from, below; /* UIDs; below 0: no limit */
+	bool is_overfull;
 };
 
 static int
@@ -37,7 +39,11 @@ on_place(void *arg, const struct place *p)
 {
 	struct scan *scan = arg;
 
-	if (p->uid >= scan->from && p->uid < scan->below)
+	if (p->uid < scan->from || (scan->below != 0 && p->uid >= scan->below))
+		return 0;
+	if (scan->f.n_fresh >= WINDOW_FULL)
+		scan->is_overfull = true;
+	else
 		findings_add_fresh(scan->s, &scan->f, p);
 	return 0;
 }
@@ -82,16 +88,11 @@ static int
 has_homeless(struct session *s, const struct folder *folder, bool *yes_r,
     struct err *err)
 {
-	int64_t n;
-
 	*yes_r = folder->is_remapping;
 	if (*yes_r)
 		return 0;
-	if (session_db(s, err) == -1 || store_homeless_count(s->db,
-		&s->fence.account_id, &n, err) == -1)
-		return -1;
-	*yes_r = n > 0;
-	return 0;
+	return session_db(s, err) == -1 ? -1 : store_has_unplaced(s->db,
+	    &s->fence.account_id, yes_r, err);
 }
 
 /* --- windows ------------------------------------------------------------- */
@@ -105,6 +106,7 @@ struct backfill {
 	bool is_first; /* window of this run: part of it may be stored */
 	uint32_t below; /* UIDs from here up are done */
 	uint32_t hi;	/* sequence number of the newest that is not */
+	uint32_t width; /* of the window; more where nothing is shown */
 };
 
 /* A refused sequence number is one that was expunged meanwhile. */
@@ -159,7 +161,8 @@ scan_window(struct backfill *b, uint32_t lo, struct scan *scan,
 {
 	scan->s = b->s;
 	scan->from = 1;
-	scan->below = b->below;
+	/* What is shown is there, also above a UIDNEXT told too low. */
+	scan->below = b->below < b->folder->cursor.uidnext ? b->below : 0;
 	if (scan_seq(b->s, lo, b->hi, b->recognise ? ITEMS_RECOGNISE : ITEMS,
 		on_place, scan, err) == -1)
 		return -1;
@@ -167,19 +170,46 @@ scan_window(struct backfill *b, uint32_t lo, struct scan *scan,
 	return 0;
 }
 
+static uint32_t
+next_width(const struct backfill *b, size_t n_shown)
+{
+	if (n_shown > 0)
+		return WINDOW;
+	return b->width < UINT32_MAX / 2 ? b->width * 2 : UINT32_MAX;
+}
+
+/* Where the cursor is when the window is stored; `newest` is of its messages,
+ * 0 for none. */
+static struct cursor
+window_target(const struct backfill *b, uint32_t newest)
+{
+	struct cursor target = b->folder->cursor;
+
+	target.backfill_below = b->below;
+	if (newest >= target.uidnext)
+		target.uidnext = newest < UINT32_MAX ? newest + 1 : newest;
+	return target;
+}
+
 static int
 do_window(struct backfill *b, struct err *err)
 {
-	uint32_t lo = b->hi > WINDOW ? b->hi - WINDOW + 1 : 1;
+	uint32_t lo = b->hi > b->width ? b->hi - b->width + 1 : 1, newest = 0;
 	struct scan scan = { .f = { 0 } };
 	struct cursor target;
 	size_t n_shown;
 
 	if (b->hi > 0 && scan_window(b, lo, &scan, err) == -1)
 		return -1;
+	if (scan.is_overfull && b->width > WINDOW) {
+		b->width /= 2;
+		return 0;
+	}
 	n_shown = scan.f.n_fresh;
-	if (n_shown > 0)
+	if (n_shown > 0) {
 		b->below = scan.f.fresh[0].uid;
+		newest = scan.f.fresh[n_shown - 1].uid;
+	}
 	if (lo == 1 || b->hi == 0)
 		b->below = 1;
 	/* Otherwise nothing stops the commits of the last window. */
@@ -189,12 +219,12 @@ do_window(struct backfill *b, struct err *err)
 		return -1;
 	b->is_first = false;
 	b->s->progress.done += (int64_t)(n_shown - scan.f.n_fresh);
-	target = b->folder->cursor;
-	target.backfill_below = b->below;
+	target = window_target(b, newest);
 	if (ingest_messages(b->in, scan.f.fresh, scan.f.n_fresh, NULL,
 		&target, err) == -1)
 		return -1;
 	b->budget->messages -= (int64_t)scan.f.n_fresh;
+	b->width = next_width(b, n_shown);
 	b->hi = lo - 1;
 	return 0;
 }
@@ -235,14 +265,16 @@ static int
 settle(struct session *s, struct folder *folder, struct err *err)
 {
 	struct commit_result result;
+	bool has_more = folder->is_remapping;
 
-	if (!folder->is_remapping)
-		return 0;
-	if (session_db(s, err) == -1 || store_folder_settle(s->db, &s->fence,
-		folder, s->pass, &result, err) == -1)
-		return -1;
-	folder->is_remapping = false;
-	events_commit(s, folder->id, &result);
+	while (has_more) {
+		if (session_may_go_on(s, err) == -1 ||
+		    session_db(s, err) == -1 ||
+		    store_folder_settle(s->db, &s->fence, folder, s->pass,
+			&result, &has_more, err) == -1)
+			return -1;
+		events_commit(s, folder->id, &result);
+	}
 	return 0;
 }
 
@@ -255,6 +287,7 @@ backfill_folder(struct session *s, struct folder *folder, uint32_t exists,
 		.folder = folder,
 		.budget = budget,
 		.is_first = true,
+		.width = WINDOW,
 	};
 	int rv;
 
@@ -287,7 +320,6 @@ meet_fresh(struct session *s, struct look *look, struct findings *f,
 	if (look->n_fresh == 0)
 		return 0;
 	scan.from = look->fresh[0].uid;
-	scan.below = UINT32_MAX;
 	session_note(s, RISK_FOLDER, look->folder->id, 0, 0);
 	if (remote_scan_uids(s->remote, scan.from,
 		look->fresh[look->n_fresh - 1].uid, ITEMS_RECOGNISE, on_place,

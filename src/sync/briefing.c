@@ -47,13 +47,16 @@ static bool
 fill_inbox(struct msg_briefing *b, const struct folder *f)
 {
 	if (!f->is_selectable || f->missing_since_secs != 0 ||
-	    f->park_failures > 0)
+	    f->park_failures > 0 || f->doubt[0] != '\0')
 		return false;
 	b->inbox.id = f->id;
 	b->inbox.generation = f->generation;
 	b->inbox.stored = f->stored;
 	b->inbox.explained = f->explained;
 	b->inbox.last_poll_secs = f->last_poll_secs;
+	b->inbox.no_condstore_until_secs = f->no_condstore_until_secs;
+	b->inbox.no_uidnext_until_secs = f->no_uidnext_until_secs;
+	b->inbox.verified_secs = f->verified_secs;
 	b->inbox.uidvalidity = f->cursor.uidvalidity;
 	b->inbox.uidnext = f->cursor.uidnext;
 	b->inbox.highestmodseq = f->cursor.highestmodseq;
@@ -136,9 +139,12 @@ take_inbox(struct session *s, const struct msg_briefing *b)
 	f->cursor.messages = b->inbox.messages;
 	f->cursor.flag_scan_uid = b->inbox.flag_scan_uid;
 	f->is_remapping = b->inbox.is_remapping;
-	f->park_reason = "";
+	f->park_reason = f->doubt = "";
 	f->no_condstore = arena_strdup(s->facts, b->inbox.no_condstore);
 	f->last_poll_secs = b->inbox.last_poll_secs;
+	f->no_condstore_until_secs = b->inbox.no_condstore_until_secs;
+	f->no_uidnext_until_secs = b->inbox.no_uidnext_until_secs;
+	f->verified_secs = b->inbox.verified_secs;
 	f->generation = b->inbox.generation;
 	f->stored = b->inbox.stored;
 	f->explained = b->inbox.explained;

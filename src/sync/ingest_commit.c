@@ -166,7 +166,8 @@ ingest_cursor_now(const struct ingest *in, struct cursor *cursor)
 	if (in->low > 0) {
 		if (in->low > in->n_old)
 			cursor->messages += (uint32_t)(in->low - in->n_old);
-		if (in->uids[in->low - 1] >= cursor->uidnext)
+		if (in->uids[in->low - 1] >= cursor->uidnext &&
+		    in->uids[in->low - 1] < UINT32_MAX)
 			cursor->uidnext = in->uids[in->low - 1] + 1;
 	}
 	return cursor;

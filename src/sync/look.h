@@ -19,6 +19,7 @@ struct look {
 	struct cursor target; /* when the fresh ones are stored */
 	bool needs_backfill;
 	bool is_short; /* see struct plan */
+	const char *doubt; /* see struct plan */
 	bool is_quiet; /* no news can have come with the answer to a
 			* command after SELECT: there was none, or nothing
 			* was found and nothing disturbed the comparison */
@@ -31,5 +32,12 @@ struct look {
  */
 int look_at(struct session *s, struct folder *folder, struct look *look_r,
     struct err *err);
+
+/* For delta.c: the server's UIDNEXT, 0 where it is not told or not believed;
+ * its mod-sequence, 0 where CONDSTORE is not to be used; and an end of trust. */
+uint32_t look_uidnext(const struct look *look);
+uint64_t look_modseq(const struct session *s, const struct look *look);
+int look_distrust(struct session *s, struct folder *folder,
+    enum distrust what, const char *reason, struct err *err);
 
 #endif

@@ -4,12 +4,15 @@ libsync_a_SOURCES = \
 	src/sync/bootstrap.c \
 	src/sync/briefing.c \
 	src/sync/compare.c src/sync/compare.h \
+	src/sync/delta.c src/sync/delta.h \
 	src/sync/events.c src/sync/events.h \
 	src/sync/failure.c \
 	src/sync/folders.c src/sync/folders.h \
+	src/sync/identity.c src/sync/identity.h \
 	src/sync/ingest.c src/sync/ingest.h \
 	src/sync/ingest_commit.c src/sync/ingest_private.h \
 	src/sync/look.c src/sync/look.h \
+	src/sync/missing.c src/sync/missing.h \
 	src/sync/pass.c src/sync/pass.h \
 	src/sync/plan.c src/sync/plan.h \
 	src/sync/quarantine.c src/sync/quarantine.h \

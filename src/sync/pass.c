@@ -141,6 +141,28 @@ ask_list(struct session *s, unsigned scope, struct remote_folder **listed_r,
 	return 0;
 }
 
+/* What was in folders that are gone; interrupted, the clerk does it. */
+static int
+empty_vanished(struct session *s, const struct folder_op *ops, size_t n,
+    struct err *err)
+{
+	struct commit_result result;
+	bool has_more;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		has_more = ops[i].kind == FOLDER_VANISH && !ops[i].is_refused;
+		while (has_more) {
+			if (session_may_go_on(s, err) == -1 ||
+			    store_folder_empty(s->db, &s->fence, ops[i].id,
+				s->pass, &result, &has_more, err) == -1)
+				return -1;
+			events_commit(s, ops[i].id, &result);
+		}
+	}
+	return 0;
+}
+
 int
 pass_list(struct session *s, unsigned scope, struct err *err)
 {
@@ -172,6 +194,8 @@ pass_list(struct session *s, unsigned scope, struct err *err)
 		return -1;
 	tell_refused(s, &refused);
 	tell_folders(s, ops, n_ops);
+	if (empty_vanished(s, ops, n_ops, err) == -1)
+		return -1;
 	return session_reload(s, err);
 }
 

@@ -41,16 +41,23 @@ struct view view_of_selected(const struct remote_selected *selected);
 struct plan {
 	enum plan_action action;
 	const char *distrust; /* not NULL: record why (R-SYNC-3) */
+	/* Not NULL: UIDs may mean other messages now, or the server has just
+	 * told nonsense: all are compared, with what tells them apart. */
+	const char *doubt;
 	bool needs_backfill;  /* older messages are still to be fetched */
-	bool is_short; /* rows are missing, and nothing says why */
+	bool is_short; /* rows are missing or too many: all are compared */
 };
 
 struct plan plan_folder(const struct folder *folder, const struct view *view,
     unsigned caps, int64_t now_secs);
 
 /* Is CONDSTORE to be used for this folder at all? */
-bool plan_has_condstore(const struct folder *folder, unsigned caps);
+bool plan_has_condstore(const struct folder *folder, unsigned caps,
+    int64_t now_secs);
+/* Is the server's UIDNEXT believed? */
+bool plan_has_uidnext(const struct folder *folder, int64_t now_secs);
 /* What SELECT may be given to report changes since; NULL: nothing. */
-const struct cursor *plan_known(const struct folder *folder, unsigned caps);
+const struct cursor *plan_known(const struct folder *folder, unsigned caps,
+    int64_t now_secs);
 
 #endif

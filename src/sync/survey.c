@@ -202,10 +202,12 @@ peek(struct session *s, const struct folder *inbox, const struct view *view)
 {
 	const struct cursor *c = &inbox->cursor;
 	bool differs = view->messages != c->messages ||
-	    (view->uidnext != 0 && view->uidnext != c->uidnext) ||
+	    (view->uidnext != 0 && view->uidnext != c->uidnext &&
+		plan_has_uidnext(inbox, clock_wall_secs())) ||
 	    (view->uidvalidity != 0 && view->uidvalidity != c->uidvalidity) ||
 	    (view->highestmodseq != 0 && c->highestmodseq != 0 &&
-		plan_has_condstore(inbox, remote_caps(s->remote)) &&
+		plan_has_condstore(inbox, remote_caps(s->remote),
+		clock_wall_secs()) &&
 		view->highestmodseq != c->highestmodseq);
 
 	if (!view->is_known || c->uidvalidity == 0)
@@ -223,7 +225,7 @@ is_news_or_peek(struct session *s, const struct folder *f,
 	struct plan plan = plan_folder(f, view, remote_caps(s->remote),
 	    clock_wall_secs());
 
-	if (f->role != ROLE_INBOX || plan.is_short)
+	if (f->role != ROLE_INBOX || plan.is_short || plan.doubt != NULL)
 		return is_news(s, f, view);
 	peek(s, f, view);
 	return false;

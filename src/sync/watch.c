@@ -66,7 +66,8 @@ has_missed_news(struct session *s, const struct folder *inbox, bool *yes_r,
 		return -1;
 	s->selected_id = inbox->id;
 	*yes_r = now.exists != c->messages ||
-	    (now.uidnext != 0 && now.uidnext != c->uidnext) ||
+	    (now.uidnext != 0 && now.uidnext != c->uidnext &&
+		plan_has_uidnext(inbox, clock_wall_secs())) ||
 	    now.highestmodseq != c->highestmodseq;
 	return 0;
 }

@@ -8,14 +8,17 @@
  * someone else can make us see a message twice but never miss one (numbers
  * only fall).  A window must show as many messages as it spans, or nothing of
  * ours is taken for deleted: a server that hides messages for a moment would
- * empty the copy.
+ * empty the copy.  Where nothing at all is shown the next window is wider, so
+ * that a server that says to have billions of messages costs some questions.
  */
 #include "sync/windows.h"
 
 #include "conf/quirks.h"
 #include "sync/compare.h"
+#include "sync/identity.h"
 
 #define WINDOW_ALL 20000
+#define WINDOW_SLICE 500
 #define ATTEMPTS 3
 
 /* --- findings ------------------------------------------------------------ */
@@ -75,8 +78,19 @@ findings_add_vanished(struct session *s, struct findings *f, uint32_t uid)
 }
 
 void
+findings_add_replaced(struct session *s, struct findings *f,
+    const struct place *p)
+{
+	f->replaced = grow(s->pass, f->replaced, f->n_replaced,
+	    &f->cap_replaced, sizeof(*f->replaced));
+	f->replaced[f->n_replaced++] = p->uid;
+	findings_add_fresh(s, f, p);
+}
+
+void
 findings_sort(struct findings *f)
 {
+	f->n_replaced = uids_sort(f->replaced, f->n_replaced);
 	f->n_changed = places_sort(f->changed, f->n_changed);
 	f->n_fresh = places_sort(f->fresh, f->n_fresh);
 	f->n_vanished = uids_sort(f->vanished, f->n_vanished);
@@ -88,13 +102,34 @@ struct window {
 	struct arena *arena;
 	struct place *places;
 	size_t n, cap;
+	bool is_overfull; /* more than can be held: not all of them are here */
+	bool tell_apart;
 };
+
+static void
+window_reset(struct window *w)
+{
+	arena_reset(w->arena);
+	w->places = NULL;
+	w->n = w->cap = 0;
+	w->is_overfull = false;
+}
+
+static unsigned
+window_items(const struct window *w)
+{
+	return w->tell_apart ? ITEMS_IDENTITY : ITEM_FLAGS;
+}
 
 static int
 on_place(void *arg, const struct place *p)
 {
 	struct window *w = arg;
 
+	if (w->n >= 2 * WINDOW_ALL) {
+		w->is_overfull = true;
+		return 0;
+	}
 	w->places = grow(w->arena, w->places, w->n, &w->cap,
 	    sizeof(*w->places));
 	keep_place(w->arena, &w->places[w->n++], p);
@@ -132,6 +167,9 @@ compare_range(struct session *s, struct folder *folder,
 			findings_add_fresh(s, f, &cmp.fresh[i]);
 		for (i = 0; i < cmp.n_vanished; i++)
 			findings_add_vanished(s, f, cmp.vanished[i]);
+		if (w->tell_apart && identity_check(s, folder,
+			w->places + first, last - first, f, err) == -1)
+			return -1;
 		from = end + 1;
 	} while (end < to);
 	return 0;
@@ -139,41 +177,91 @@ compare_range(struct session *s, struct folder *folder,
 
 /* --- all of it ----------------------------------------------------------- */
 
-/* -1 with ERR_STALE, when strict: fewer messages than there should be; they
- * may have gone while we counted, select again. */
+struct descent {
+	struct window *w;
+	bool is_strict;
+	uint32_t hi;	/* the window's newest, a sequence number */
+	uint32_t width; /* of the window */
+	uint32_t above; /* UIDs from here up are done */
+	uint32_t floor; /* UIDs below are not looked at */
+};
+
+/*
+ * The window's messages.  -1 with ERR_STALE, when strict: fewer messages than
+ * there should be; they may have gone while we counted, select again.
+ */
+static int
+scan_down(struct session *s, struct descent *d, uint32_t lo, struct err *err)
+{
+	struct window *w = d->w;
+
+	window_reset(w);
+	session_db_rest(s);
+	if (d->hi > 0 && remote_scan_seq(s->remote, lo, d->hi,
+		window_items(w), on_place, w, err) == -1)
+		return session_scan_refused(s, err);
+	s->is_scan_refused = false;
+	w->n = places_sort(w->places, w->n);
+	if (w->is_overfull && d->width <= WINDOW_ALL)
+		return err_set(err, ERR_SERVER, "more messages shown than "
+		    "were asked for");
+	if (d->is_strict && d->hi > 0 && w->n != (size_t)(d->hi - lo) + 1)
+		return err_set(err, ERR_STALE, "%zu messages shown "
+		    "where %u are said to be", w->n, d->hi - lo + 1);
+	return 0;
+}
+
+/* One window; leaves `d` at the next. */
+static int
+compare_window(struct session *s, struct folder *folder, struct descent *d,
+    struct findings *f, struct err *err)
+{
+	uint32_t lo = d->hi > d->width ? d->hi - d->width + 1 : 1, from;
+	struct window *w = d->w;
+
+	if (scan_down(s, d, lo, err) == -1)
+		return -1;
+	if (w->is_overfull) {
+		d->width /= 2;
+		return 0;
+	}
+	if (w->n > 0 && w->places[w->n - 1].uid > f->highest)
+		f->highest = w->places[w->n - 1].uid;
+	from = lo == 1 || d->hi == 0 ? 1 :
+	    w->n > 0 ? w->places[0].uid : d->above;
+	if (from < d->floor)
+		from = d->floor;
+	if (from <= d->above && compare_range(s, folder, w, from, d->above, f,
+		err) == -1)
+		return -1;
+	if (from <= d->above)
+		d->above = from - 1;
+	d->hi = lo - 1;
+	d->width = w->n > 0 ? WINDOW_ALL :
+	    d->width < UINT32_MAX / 2 ? d->width * 2 : UINT32_MAX;
+	return 0;
+}
+
 static int
 compare_down(struct session *s, struct folder *folder, uint32_t exists,
     bool is_strict, struct window *w, struct findings *f, struct err *err)
 {
-	uint32_t floor = folder->cursor.backfill_below;
-	uint32_t above = UINT32_MAX, lo, hi = exists, from;
+	struct descent d = {
+		.w = w,
+		.is_strict = is_strict,
+		.hi = exists,
+		.width = WINDOW_ALL,
+		.above = UINT32_MAX,
+		.floor = folder->cursor.backfill_below,
+	};
 
-	if (floor == 0)
-		floor = folder->cursor.uidnext;
+	if (d.floor == 0)
+		d.floor = folder->cursor.uidnext;
 	do {
-		arena_reset(w->arena);
-		w->places = NULL;
-		w->n = w->cap = 0;
-		lo = hi > WINDOW_ALL ? hi - WINDOW_ALL + 1 : 1;
-		session_db_rest(s);
-		if (hi > 0 && remote_scan_seq(s->remote, lo, hi, ITEM_FLAGS,
-			on_place, w, err) == -1)
-			return session_scan_refused(s, err);
-		s->is_scan_refused = false;
-		w->n = places_sort(w->places, w->n);
-		if (is_strict && hi > 0 && w->n != (size_t)(hi - lo) + 1)
-			return err_set(err, ERR_STALE, "%zu messages shown "
-			    "where %u are said to be", w->n, hi - lo + 1);
-		from = lo == 1 || hi == 0 ? 1 :
-		    w->n > 0 ? w->places[0].uid : above;
-		if (from < floor)
-			from = floor;
-		if (from <= above && compare_range(s, folder, w, from, above,
-			f, err) == -1)
+		if (session_may_go_on(s, err) == -1 ||
+		    compare_window(s, folder, &d, f, err) == -1)
 			return -1;
-		above = from - 1;
-		hi = lo - 1;
-	} while (hi > 0 && above >= floor && above > 0);
+	} while (d.hi > 0 && d.above >= d.floor && d.above > 0);
 	return 0;
 }
 
@@ -188,9 +276,7 @@ drop_out_of_view(struct session *s, uint32_t exists, struct window *w,
 	if (!remote_quirks(s->remote)->view_is_limited || exists == 0 ||
 	    f->n_vanished == 0)
 		return 0;
-	arena_reset(w->arena);
-	w->places = NULL;
-	w->n = w->cap = 0;
+	window_reset(w);
 	if (remote_scan_seq(s->remote, 1, 1, ITEM_FLAGS, on_place, w,
 		err) == -1)
 		return -1;
@@ -229,15 +315,18 @@ compare_all(struct session *s, struct folder *folder,
 		    "deleted", (long long)folder->id, stale.text);
 		f->n_vanished = 0;
 	}
+	f->is_whole = attempt < ATTEMPTS;
 	findings_sort(f);
 	return drop_out_of_view(s, selected->exists, w, f, err);
 }
 
 int
 windows_compare_all(struct session *s, struct folder *folder,
-    struct remote_selected *selected, struct findings *f, struct err *err)
+    struct remote_selected *selected, bool tell_apart, struct findings *f,
+    struct err *err)
 {
-	struct window w = { .arena = arena_new("window") };
+	struct window w = { .arena = arena_new("window"),
+		.tell_apart = tell_apart };
 	int rv;
 
 	session_activity(s, "%s: comparing", folder->path);
@@ -251,7 +340,7 @@ windows_compare_all(struct session *s, struct folder *folder,
 /* One window of older messages, by UID: the rows of ours say where it ends. */
 static int
 compare_older(struct session *s, struct folder *folder, uint32_t below,
-    struct window *w, struct findings *f, struct err *err)
+    size_t limit, struct window *w, struct findings *f, struct err *err)
 {
 	uint32_t floor = folder->cursor.backfill_below;
 	uint32_t from = folder->cursor.flag_scan_uid, to = below - 1;
@@ -263,21 +352,37 @@ compare_older(struct session *s, struct folder *folder, uint32_t below,
 	if (from < floor || from >= below)
 		from = floor;
 	if (session_db(s, err) == -1 || store_places(s->db, folder->id, from,
-		to, WINDOW_NEWEST, w->arena, &local, &n, err) == -1)
+		to, limit, w->arena, &local, &n, err) == -1)
 		return -1;
 	session_db_rest(s);
-	if (n == WINDOW_NEWEST)
+	if (n == limit)
 		to = local[n - 1].uid;
 	f->flag_scan_uid = to + 1 >= below ? floor : to + 1;
 	if (n == 0)
 		return 0;
 	w->places = NULL;
 	w->n = w->cap = 0;
-	if (remote_scan_uids(s->remote, from, to, ITEM_FLAGS, on_place, w,
+	if (remote_scan_uids(s->remote, from, to, window_items(w), on_place, w,
 		err) == -1)
 		return -1;
 	w->n = places_sort(w->places, w->n);
+	if (w->is_overfull)
+		return err_set(err, ERR_SERVER, "more messages shown than "
+		    "were asked for");
 	return compare_range(s, folder, w, from, to, f, err);
+}
+
+int
+windows_compare_slice(struct session *s, struct folder *folder,
+    struct findings *f, struct err *err)
+{
+	struct window w = { .arena = arena_new("slice"), .tell_apart = true };
+	int rv = compare_older(s, folder, folder->cursor.uidnext,
+	    WINDOW_SLICE, &w, f, err);
+
+	findings_sort(f);
+	arena_free(&w.arena);
+	return rv;
 }
 
 static int
@@ -299,7 +404,7 @@ compare_some(struct session *s, struct folder *folder, uint32_t exists,
 	if (compare_range(s, folder, w, from > floor ? from : floor,
 		UINT32_MAX, f, err) == -1)
 		return -1;
-	return compare_older(s, folder, from, w, f, err);
+	return compare_older(s, folder, from, WINDOW_NEWEST, w, f, err);
 }
 
 int

@@ -205,6 +205,30 @@ world_apply(struct world *w, struct folder *f, const struct mail *flags,
 	    NULL, w->arena, &w->result, &w->err), w);
 }
 
+void
+world_remap(struct world *w, struct folder *f)
+{
+	struct cursor cursor = { .uidvalidity = 8, .uidnext = 9 };
+	bool has_more = true;
+
+	must(store_folder_remap(w->s, &w->fence, f, &w->err), w);
+	while (has_more)
+		must(store_folder_void(w->s, &w->fence, f, &has_more,
+		    &w->err), w);
+	must(store_apply(w->s, &w->fence, f, NULL, 0, NULL, 0, &cursor,
+	    w->arena, &w->result, &w->err), w);
+}
+
+void
+world_empty(struct world *w, struct folder *f)
+{
+	bool has_more = true;
+
+	while (has_more)
+		must(store_folder_empty(w->s, &w->fence, f->id, w->arena,
+		    &w->result, &has_more, &w->err), w);
+}
+
 static const char *
 query(struct world *w, const char *fmt, va_list ap)
 {

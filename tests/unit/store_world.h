@@ -65,6 +65,12 @@ int64_t world_deliver(struct world *w, struct folder *f,
 void world_apply(struct world *w, struct folder *f, const struct mail *flags,
     size_t n_flags, const uint32_t *gone, size_t n_gone);
 
+/* UIDVALIDITY changed: all rows without UID, with a cursor again. */
+void world_remap(struct world *w, struct folder *f);
+
+/* What the folder held is gone with it (FOLDER_VANISH came before). */
+void world_empty(struct world *w, struct folder *f);
+
 /* First cell of a query. */
 int64_t world_int(struct world *w, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

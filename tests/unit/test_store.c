@@ -899,8 +899,8 @@ START_TEST(folders_are_written_loaded_and_parked)
 	must(store_risk_count(w.s, &w.account_id, &refused, "NO: broken",
 	    &rule, &w.err), &w);
 	ck_assert(refused.is_news);
-	must(store_folder_distrust(w.s, &w.fence, f[0].id, "went backwards",
-	    &w.err), &w);
+	must(store_folder_distrust(w.s, &w.fence, &f[0], DISTRUST_CONDSTORE,
+	    "went backwards", &w.err), &w);
 	f = world_reload(&w, f[0].id);
 	ck_assert_int_eq(f->parked_until_secs, refused.next_secs);
 	ck_assert_str_eq(f->park_reason, "NO: broken");

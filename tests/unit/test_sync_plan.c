@@ -53,6 +53,12 @@ read_we(struct scene *sc, const char *line)
 	sc->folder.is_remapping = has_word(line, "remapping");
 	sc->folder.parked_until_secs = has_word(line, "parked") ? NOW + 1 : 0;
 	sc->folder.no_condstore = has_word(line, "distrusted") ? "lied" : "";
+	/* ... until now, or "no longer" */
+	sc->folder.no_condstore_until_secs = has_word(line, "longer") ? NOW :
+	    NOW + 1;
+	sc->folder.no_uidnext_until_secs =
+	    has_word(line, "uidnext-distrusted") ? NOW + 1 : NOW;
+	sc->folder.doubt = has_word(line, "renamed") ? "renamed" : "";
 	c->uidvalidity = (uint32_t)number_after(line, "uidvalidity");
 	c->uidnext = (uint32_t)number_after(line, "uidnext");
 	c->highestmodseq = number_after(line, "modseq");
@@ -89,6 +95,9 @@ judge(const struct scene *sc, const char *line)
 	ck_assert_msg((plan.distrust != NULL) == has_word(line, "distrust"),
 	    "%s: distrust is %s", sc->title,
 	    plan.distrust == NULL ? "not recorded" : plan.distrust);
+	ck_assert_msg((plan.doubt != NULL) == has_word(line, "doubt"),
+	    "%s: doubt is %s", sc->title,
+	    plan.doubt == NULL ? "none" : plan.doubt);
 	/* Parked folders are left alone whatever is still to be done. */
 	if (plan.action != PLAN_PARKED)
 		ck_assert_msg(plan.needs_backfill ==
@@ -160,14 +169,17 @@ START_TEST(select_is_given_the_cursor_only_when_it_can_be_believed)
 	struct folder f = { .no_condstore = "", .is_selectable = true };
 	unsigned both = REMOTE_CONDSTORE | REMOTE_QRESYNC;
 
-	ck_assert_ptr_null(plan_known(&f, both));
+	ck_assert_ptr_null(plan_known(&f, both, NOW));
 	f.cursor.uidvalidity = 7;
-	ck_assert_ptr_null(plan_known(&f, both));
+	ck_assert_ptr_null(plan_known(&f, both, NOW));
 	f.cursor.highestmodseq = 5;
-	ck_assert_ptr_eq(plan_known(&f, both), &f.cursor);
-	ck_assert_ptr_null(plan_known(&f, REMOTE_CONDSTORE));
+	ck_assert_ptr_eq(plan_known(&f, both, NOW), &f.cursor);
+	ck_assert_ptr_null(plan_known(&f, REMOTE_CONDSTORE, NOW));
 	f.no_condstore = "it lied";
-	ck_assert_ptr_null(plan_known(&f, both));
+	f.no_condstore_until_secs = NOW + 1;
+	ck_assert_ptr_null(plan_known(&f, both, NOW));
+	f.no_condstore_until_secs = NOW;
+	ck_assert_ptr_eq(plan_known(&f, both, NOW), &f.cursor);
 }
 END_TEST
 
