@@ -266,12 +266,11 @@ is_same_cursor(const struct cursor *a, const struct cursor *b)
 /* All was compared, and nothing is missing that the server shows: that it
  * counts more is no reason to compare again. */
 static int
-note_unseen(struct session *s, struct look *look, const struct findings *f,
-    struct err *err)
+note_unseen(struct session *s, struct look *look, struct err *err)
 {
 	struct folder *folder = look->folder;
 	int64_t more = (int64_t)look->selected.exists - folder->explained -
-	    (folder->stored - (int64_t)f->n_vanished);
+	    folder->stored;
 
 	if (more <= 0)
 		return 0;
@@ -301,7 +300,7 @@ apply(struct session *s, struct look *look, struct findings *f,
 	if (commit(s, look->folder, f, &look->base, err) == -1)
 		return -1;
 	return look->is_short && f->n_fresh == 0 ?
-	    note_unseen(s, look, f, err) : 0;
+	    note_unseen(s, look, err) : 0;
 }
 
 /* --- all together -------------------------------------------------------- */
