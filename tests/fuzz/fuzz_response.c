@@ -4,6 +4,7 @@
  *
  * The first byte chooses the command; its tag is 1.
  */
+#include "base/text.h"
 #include "base/xmem.h"
 #include "remote/catchall.h"
 #include "remote/command.h"
@@ -45,6 +46,14 @@ on_drop(void *arg)
 	(void)arg;
 }
 
+static void
+on_too_large(void *arg, uint32_t uid)
+{
+	(void)arg;
+	if (uid == 0)
+		abort();
+}
+
 static struct remote *
 session_that_reads(const uint8_t *data, size_t size)
 {
@@ -65,7 +74,9 @@ session_that_reads(const uint8_t *data, size_t size)
 	r->imap = mailimap_new(0, NULL);
 	r->imap->imap_stream = mailstream_new(wire_low(r->wire), 8192);
 	r->command_msecs = 1000;
-	r->max_literal = 1 << 16;
+	r->max_literal = 1 << 12;
+	r->max_reply = 1 << 16;
+	wire_hide(r->wire, "gehe\"im");
 	r->caps = REMOTE_CONDSTORE | REMOTE_IDLE;
 	r->is_logged_in = r->is_selected = r->is_exists_known = true;
 	r->imap->imap_selection_info = mailimap_selection_info_new();
@@ -89,14 +100,18 @@ run(struct remote *r, unsigned choice, struct arena *arena)
 	enum remote_wake wake;
 	struct err err = ERR_INIT;
 	uint64_t sum = 0;
-	struct remote_sink sink = { on_bytes, on_done, &sum, on_drop };
+	struct remote_sink sink = { .bytes = on_bytes, .done = on_done,
+		.arg = &sum, .drop = on_drop, .too_large = on_too_large };
+	bool yes;
 	size_t i, n;
 
-	switch (choice % 7) {
+	switch (choice % 8) {
 	case 0:
 		if (remote_list(r, arena, &folders, &n, &err) == 0)
 			for (i = 0; i < n; i++)
-				if (folders[i].wire[0] == '\0')
+				if (folders[i].wire[0] == '\0' ||
+				    !text_is_utf8(folders[i].path,
+					strlen(folders[i].path)))
 					abort();
 		break;
 	case 1:
@@ -126,7 +141,14 @@ run(struct remote *r, unsigned choice, struct arena *arena)
 	case 6:
 		remote_noop(r, &changes, &err);
 		break;
+	case 7:
+		remote_is_too_large(r, 5, &yes, &err);
+		break;
 	}
+	/* What is said of it is fit for people, and tells no password. */
+	if (err.kind != ERR_NONE && (!text_is_utf8(err.text,
+		strlen(err.text)) || strstr(err.text, "gehe\"im") != NULL))
+		abort();
 }
 
 int
