@@ -46,6 +46,7 @@ folder_order(struct session *s, size_t *n_r)
 struct filling {
 	int64_t *ids;
 	size_t n, n_well; /* folders that the server opened */
+	size_t n_refused; /* since some were parked */
 	struct err *failures; /* of each; ERR_NONE: none, or parked */
 	struct err last;
 };
@@ -86,8 +87,9 @@ park_refused(struct session *s, struct filling *w, struct err *err)
 	struct folder *folder;
 	size_t i;
 
-	if (w->n_well == 0)
+	if (w->n_refused == 0 || w->n_well == 0)
 		return 0;
+	w->n_refused = 0;
 	for (i = 0; i < w->n; i++) {
 		folder = session_folder(s, w->ids[i]);
 		if (folder != NULL && w->failures[i].kind != ERR_NONE &&
@@ -121,6 +123,7 @@ fill(struct session *s, struct filling *w, size_t i,
 	if (failure.kind != ERR_SERVER && failure.kind != ERR_PERMANENT)
 		return 0;
 	w->failures[i] = w->last = failure;
+	w->n_refused++;
 	if (w->n_well == 0 && quarantine_opens_others(s, w->ids[i]))
 		w->n_well++;
 	else if (remote_is_busy(s->remote))

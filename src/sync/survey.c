@@ -51,6 +51,7 @@ struct work {
 	struct err *failures; /* of each; ERR_NONE: none */
 	bool *is_told;	      /* the failure, by parking it */
 	bool is_busy;	      /* the last refusal asks to wait */
+	size_t n_untold;      /* failures that nobody was told of */
 	size_t n_well;	      /* folders that the server opened */
 	struct err last;      /* the last refusal */
 };
@@ -254,8 +255,9 @@ park_failures(struct session *s, struct work *w, struct err *err)
 {
 	size_t i;
 
-	if (w->n_well == 0 || w->is_busy)
+	if (w->n_untold == 0 || w->n_well == 0 || w->is_busy)
 		return 0;
+	w->n_untold = 0;
 	for (i = 0; i < w->n; i++) {
 		if (w->is_told[i] || (w->failures[i].kind != ERR_SERVER &&
 			w->failures[i].kind != ERR_PERMANENT))
@@ -278,6 +280,7 @@ note_failure(struct session *s, struct work *w, size_t i,
 	}
 	session_note(s, RISK_NONE, 0, 0, 0);
 	w->failures[i] = w->last = *failure;
+	w->n_untold++;
 	w->is_busy = remote_is_busy(s->remote);
 	if (w->n_well == 0 && failure->kind == ERR_SERVER &&
 	    quarantine_opens_others(s, w->folders[i]->id)) {
