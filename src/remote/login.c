@@ -256,10 +256,8 @@ login_run(struct remote *r, const char *login, const char *password,
 		    "a line end in the login name or password");
 	if (session_check(r, err) == -1)
 		return -1;
-	wire_hide(r->wire, password);
 	notes->has_capability = false;
 	result = run(r, login, password, &reply, err);
-	wire_hide_later(r->wire);
 	if (result == -1)
 		return -1;
 	if (reply.status == REPLY_OK)

@@ -55,6 +55,9 @@ connect_wire(struct opening *o, struct err *err)
 		return -1;
 	}
 	r->wire = wire_new(&wire);
+	/* A server may have heard the password before, and tell it to whoever
+	 * comes. */
+	wire_hide(r->wire, o->params->password);
 	rawlog_note(wire.rawlog, "connected to %s port %u", r->host, r->port);
 	r->imap = mailimap_new(0, NULL);
 	if (r->imap == NULL)
@@ -272,7 +275,9 @@ open_session(struct remote *r, const struct remote_params *params,
 	if (rv == -1)
 		return -1;
 	wire_set_limit(r->wire, 0);
-	return log_in(&o, err);
+	rv = log_in(&o, err);
+	wire_hide_later(r->wire);
+	return rv;
 }
 
 int

@@ -65,7 +65,7 @@ void wire_set_grace(struct wire *w, int64_t msecs);
 
 /* From here on the server's words are kept without the password. */
 void wire_hide(struct wire *w, const char *password);
-/* The login is over: `password` is no longer at hand. */
+/* The login is over: `password` is no longer looked at. */
 void wire_hide_later(struct wire *w);
 /*
  * What one reply may leave in memory, in bytes.  What is untagged beyond it is

@@ -1791,6 +1791,8 @@ static const struct {
 	      SAY("%1 NO bad: AUTHENTICATE PLAIN AGFubgBzZWNy\r\n") } },
 	{ "a word that begins so", ERR_AUTH, "******ary wanted",
 	    { GREET, HEAR("*"), SAY("%1 NO Secretary wanted\r\n") } },
+	{ "in the greeting", ERR_NETWORK, "go away, ******",
+	    { SAY("* BYE go away, secret\r\n") } },
 	{ "BYE as greeting", ERR_NETWORK, "go away",
 	    { SAY("* BYE go away\r\n") } },
 	{ "busy as greeting", ERR_THROTTLED, "too many connections",
