@@ -341,11 +341,17 @@ delta_confirm(struct session *s, struct look *look, struct findings *f,
 		return 0;
 	shown.is_there = ARENA_ARRAY(s->pass, bool, f->n_vanished);
 	session_db_rest(s);
-	/* Some say NO where none of them is there. */
 	if (remote_scan_set(s->remote, f->vanished, f->n_vanished, 0,
 		on_shown, &shown, &is_refused, &no) == -1 && !is_refused) {
 		*err = no;
 		return -1;
+	}
+	/* Some say NO where none of them is there; others because they are
+	 * busy.  Believed only where the count agrees. */
+	if (no.kind != ERR_NONE && !adds_up(s, look, f)) {
+		f->is_whole = false;
+		f->n_vanished = 0;
+		return 0;
 	}
 	if (remote_is_disturbed(s->remote))
 		look->is_quiet = false;

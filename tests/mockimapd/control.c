@@ -27,6 +27,7 @@ static const struct {
 	{ "quit", control_quit },
 	{ "deliver", control_deliver },
 	{ "append", control_append },
+	{ "replace", control_replace },
 	{ "flags", control_flags },
 	{ "expunge", control_expunge },
 	{ "move", control_move },

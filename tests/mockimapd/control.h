@@ -42,6 +42,7 @@ void control_set(struct control_call *call, const char *key, json_t *value);
 /* control_mail.c: changes, as by a second client */
 CONTROL(control_deliver);
 CONTROL(control_append);
+CONTROL(control_replace);
 CONTROL(control_flags);
 CONTROL(control_expunge);
 CONTROL(control_move);

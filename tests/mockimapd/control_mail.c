@@ -106,6 +106,29 @@ CONTROL(control_append)
 	session_announce(folder);
 }
 
+/* What no server may do: another message under the same UID, and nobody is
+ * told. */
+CONTROL(control_replace)
+{
+	struct folder *folder = control_folder(call, "folder");
+	const char *text = control_text(call, "text");
+	struct message *message;
+
+	if (folder == NULL || text == NULL)
+		return;
+	message = folder_message(folder, (uint32_t)control_number_or(call,
+	    "uid", 0));
+	if (message == NULL) {
+		call->error = "no such message";
+		return;
+	}
+	raw_drop(&message->mail.raw);
+	message->mail.raw = raw_new(text, (uint32_t)strlen(text));
+	message->mail.size = message->mail.raw->size;
+	message->date = control_number_or(call, "date", message->date);
+	note(call, folder->account, "replace", folder->name);
+}
+
 CONTROL(control_flags)
 {
 	struct folder *folder = control_folder(call, "folder");

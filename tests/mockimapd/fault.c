@@ -165,6 +165,13 @@ is_at(const struct fault *fault, const char *at)
 	return strcasecmp(fault->at, at) == 0;
 }
 
+bool
+fault_is_lie(enum fault_kind kind)
+{
+	return kind == FAULT_MODSEQ || kind == FAULT_SIZE ||
+	    kind == FAULT_UIDNEXT || kind == FAULT_EXISTS;
+}
+
 const struct fault *
 fault_strike(struct faults *faults, const char *login, const char *at,
     const char *arguments)
@@ -172,8 +179,7 @@ fault_strike(struct faults *faults, const char *login, const char *at,
 	struct fault *fault;
 
 	STAILQ_FOREACH(fault, &faults->list, entry) {
-		if (fault->kind == FAULT_MODSEQ ||
-		    fault->kind == FAULT_SIZE || fault->times == 0 ||
+		if (fault_is_lie(fault->kind) || fault->times == 0 ||
 		    !is_at(fault, at) || !is_account(fault, login) ||
 		    (fault->match[0] != '\0' &&
 			fnmatch(fault->match, arguments, 0) != 0))

@@ -18,7 +18,9 @@
 	X(FAULT_SLOW, "slow")         /* from now on `bytes` a second */ \
 	X(FAULT_SILENT, "silent")     /* IDLE is answered, news never told */ \
 	X(FAULT_MODSEQ, "modseq")     /* `text`: zero, none, frozen, huge */ \
-	X(FAULT_SIZE, "size")         /* each RFC822.SIZE is `bytes` */
+	X(FAULT_SIZE, "size")         /* each RFC822.SIZE is `bytes` */ \
+	X(FAULT_UIDNEXT, "uidnext")   /* UIDNEXT is `bytes` */ \
+	X(FAULT_EXISTS, "exists")     /* so many are said to EXIST */
 
 enum fault_kind {
 #define X(symbol, name) symbol,
@@ -56,7 +58,8 @@ json_t *faults_list(const struct faults *faults);
  * NULL.  Lies never come from here. */
 const struct fault *fault_strike(struct faults *faults, const char *login,
     const char *at, const char *arguments);
-/* The lie of that kind (FAULT_MODSEQ, FAULT_SIZE) for this account, or NULL. */
+bool fault_is_lie(enum fault_kind kind);
+/* The lie of that kind for this account, or NULL. */
 const struct fault *fault_lie(const struct faults *faults,
     enum fault_kind kind, const char *login);
 

@@ -142,9 +142,9 @@ status_value(const struct session *s, const struct folder *folder,
 
 	switch (item) {
 	case STATUS_MESSAGES:
-		return folder->n;
+		return session_lie(s, FAULT_EXISTS, folder->n);
 	case STATUS_UIDNEXT:
-		return folder->uidnext;
+		return session_lie(s, FAULT_UIDNEXT, folder->uidnext);
 	case STATUS_UIDVALIDITY:
 		return folder->uidvalidity;
 	case STATUS_HIGHESTMODSEQ:

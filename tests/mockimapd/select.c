@@ -87,11 +87,14 @@ say_folder(struct session *s)
 	uint64_t modseq = session_modseq(s, folder->modseq);
 
 	say_flags(s, folder);
-	session_say(s, "* %zu EXISTS", s->n_view);
+	session_say(s, "* %llu EXISTS", (unsigned long long)session_lie(s,
+	    FAULT_EXISTS, s->n_view));
 	session_say(s, "* 0 RECENT");
 	session_say(s, "* OK [UIDVALIDITY %u] UIDs valid",
 	    folder->uidvalidity);
-	session_say(s, "* OK [UIDNEXT %u] Predicted next", folder->uidnext);
+	session_say(s, "* OK [UIDNEXT %llu] Predicted next",
+	    (unsigned long long)session_lie(s, FAULT_UIDNEXT,
+		folder->uidnext));
 	if (!session_has(s, CAP_CONDSTORE))
 		return;
 	if (modseq > 0)

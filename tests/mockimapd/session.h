@@ -113,6 +113,9 @@ size_t session_find(const struct session *s, uint32_t uid);
 /* Sequence number of a UID in the view, 0 if it has none. */
 uint32_t session_seq(const struct session *s, uint32_t uid);
 /* The highest modseq of a folder, or the lie told of it; 0: NOMODSEQ. */
+/* A number, or what a fault of this kind says instead. */
+uint64_t session_lie(const struct session *s, enum fault_kind kind,
+    uint64_t truth);
 uint64_t session_modseq(const struct session *s, uint64_t modseq);
 
 /* --- commands: commands.c and its families ------------------------------- */

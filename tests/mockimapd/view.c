@@ -34,6 +34,15 @@ session_modseq(const struct session *s, uint64_t modseq)
 	}
 }
 
+uint64_t
+session_lie(const struct session *s, enum fault_kind kind, uint64_t truth)
+{
+	const struct fault *lie = s->account == NULL ? NULL :
+	    fault_lie(s->world->faults, kind, s->account->login);
+
+	return lie == NULL ? truth : (uint64_t)lie->bytes;
+}
+
 static void
 view_add(struct session *s, uint32_t uid)
 {
