@@ -371,8 +371,8 @@ static bool
 is_known_item(const char *name, size_t len)
 {
 	static const char *const names[] = { "UID", "FLAGS", "INTERNALDATE",
-		"RFC822.SIZE", "MODSEQ", "X-GM-MSGID", "X-GM-THRID", "X-GM-LABELS", "EMAILID",
-		"THREADID", "SAVEDATE" };
+		"RFC822.SIZE", "MODSEQ", "X-GM-MSGID", "X-GM-THRID",
+		"X-GM-LABELS", "EMAILID", "THREADID", "SAVEDATE" };
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)

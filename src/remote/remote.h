@@ -10,8 +10,8 @@
  * instead end when nothing has come for command_msecs, or when less than
  * 1 KiB/s was averaged over twice that time (at most a minute) of waiting: a
  * server that drips bytes is cut.  A SELECT may drip for select_msecs, as
- * servers do that tell "* OK Still here" while they open a folder.  Only waiting for the server counts, not
- * what the caller does meanwhile.
+ * servers do that tell "* OK Still here" while they open a folder.  Only
+ * waiting for the server counts, not what the caller does meanwhile.
  *
  * After ERR_SERVER (a tagged NO or BAD) and ERR_PERMANENT (an argument that
  * cannot be sent) the session is usable.  After every other error it is dead:
@@ -257,7 +257,7 @@ struct remote_sink {
 	void (*too_large)(void *arg, uint32_t uid);
 	bool is_header_only; /* bytes() gets no more than the header */
 };
-/* How long a body may stay away, if that is less than command_msecs; 0: that. */
+/* How long a body may stay away, if less than command_msecs; 0: that. */
 void remote_set_patience(struct remote *r, int64_t msecs);
 int remote_fetch(struct remote *r, const uint32_t *uids, size_t n,
     size_t per_command, const struct remote_sink *sink, struct err *err);
@@ -273,8 +273,8 @@ enum remote_wake {
 	WAKE_CONTROL, /* control_fd is readable */
 	WAKE_TIMEOUT,
 };
-/* Own loop: that of libetpan cannot be interrupted.  Whatever came before "+" counts.
- * Trims the heap before it waits.  Restarts nothing: one IDLE. */
+/* Own loop: that of libetpan cannot be interrupted.  Whatever came before "+"
+ * counts.  Trims the heap before it waits.  Restarts nothing: one IDLE. */
 int remote_idle(struct remote *r, int control_fd, int64_t msecs,
     enum remote_wake *wake_r, struct err *err);
 /* For servers without IDLE. */

@@ -247,7 +247,8 @@ remote_changed_since(struct remote *r, uint32_t from, uint32_t to,
 	r->changes = changes;
 	result = command_reply(r, tag, &reply, err);
 	r->changes = NULL;
-	if (result == -1 || reply_check_object(r, &reply, "UID FETCH", err) == -1)
+	if (result == -1 ||
+	    reply_check_object(r, &reply, "UID FETCH", err) == -1)
 		return -1;
 	changes_finish(changes, UINT32_MAX);
 	return 0;

@@ -239,9 +239,11 @@ write_some(struct store *s, const struct fence *fence, struct folder_op *ops,
 static bool
 is_about_the_value(const struct store *s, const struct err *err)
 {
+	bool is_refusal = strncmp(s->sqlstate, "23", 2) == 0 ||
+	    strncmp(s->sqlstate, "P0", 2) == 0;
+
 	return err->kind == ERR_PERMANENT ||
-	    (err->kind == ERR_TEMPORARY && (strncmp(s->sqlstate, "23", 2) == 0 ||
-		strncmp(s->sqlstate, "P0", 2) == 0));
+	    (err->kind == ERR_TEMPORARY && is_refusal);
 }
 
 /* Halves what is refused until it is one, which is left out. */
