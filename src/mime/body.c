@@ -3,238 +3,315 @@
  *
  * Runs in: children that parse.  Blocks only on the file.
  *
- * gmime tells the structure of a multipart (tree.c); here the leaves are given
- * their roles and read.  The text is what a person would read: plain parts in
- * their order, HTML where there is nothing else.  What is no text is an
- * attachment; its size is counted by decoding it piece by piece.
+ * gmime tells the structure of a multipart (tree.c), unwrap.c what is wrapped
+ * in other formats; here the leaves are read.  The text is what a person would
+ * read: plain parts in their order, HTML where there is nothing else or where
+ * the plain part only says that there is HTML.  What else says something
+ * (another form of the text, invitations, attached messages) is shown when
+ * there is no text, and searched in any case.  What is no text is an attachment;
+ * its size is counted by decoding it piece by piece.
  */
+#include "config.h"
+
 #include "mime/body.h"
 
 #include "base/text.h"
-#include "base/xmem.h"
+#include "mime/alternative.h"
 #include "mime/attachment.h"
+#include "mime/calendar.h"
 #include "mime/charset.h"
-#include "mime/decode.h"
-#include "mime/flowed.h"
-#include "mime/html.h"
-#include "mime/ids.h"
+#include "mime/encoded.h"
+#include "mime/leaf.h"
 #include "mime/param.h"
-#include "mime/tree.h"
-#include "mime/uuencode.h"
+#include "mime/reading.h"
+#include "mime/report.h"
+#include "mime/unwrap.h"
 
 #include <ctype.h>
 
 #define SNIPPET_CHARACTERS 160
+#define MESSAGES_DEPTH 4 /* attached to each other */
 
 struct reader {
 	struct arena *arena;
-	struct source *src;
 	const struct mime_limits *limits;
-	struct tree *tree;
+	struct tree tree;
 	struct content *content;
-	struct buf text;
+	struct reading reading;
+	struct buf text, extra;
 	struct cid_list cids;
-	struct uu_file *uu_files;
-	unsigned char *scratch; /* SOURCE_CHUNK bytes, for files */
+	const char *reason;
+	unsigned depth;	   /* of attached messages */
+	size_t *parts_left; /* for those that are attached, all together */
 };
 
-/* --- bytes of a leaf ----------------------------------------------------- */
-
-static enum encoding
-leaf_encoding(const struct leaf *leaf)
-{
-	const struct field *f = &leaf->headers.fields[HEADER_ENCODING];
-
-	if (leaf->is_raw || f->value == NULL)
-		return ENCODING_NONE;
-	return encoding_parse(f->value, f->len);
-}
+static void body_read_parts(struct reader *r, struct source *src,
+    const struct headers *headers);
+static void reader_finish(struct reader *r);
 
 static void
-decode_leaf(struct reader *r, const struct leaf *leaf, struct sink *sink)
+set_reason(struct reader *r, const char *reason)
 {
-	struct decoder_state d;
-	const unsigned char *p;
-	uint64_t at = leaf->start;
-	size_t n;
-
-	decode_init(&d, leaf_encoding(leaf), sink);
-	/* Text: no need to read what is not kept. */
-	while (at < leaf->end &&
-	    (sink->max == 0 || sink->kept.len < sink->max)) {
-		p = source_chunk(r->src, at, leaf->end, r->scratch, &n);
-		if (n == 0)
-			break;
-		decode_feed(&d, p, n);
-		at += n;
-	}
-	decode_end(&d);
-}
-
-static uint64_t
-decoded_size(struct reader *r, const struct leaf *leaf)
-{
-	struct sink sink = { .max = 0 };
-
-	if (leaf->bytes != NULL)
-		return leaf->end - leaf->start;
-	if (leaf_encoding(leaf) == ENCODING_NONE)
-		return leaf->end - leaf->start;
-	decode_leaf(r, leaf, &sink);
-	return sink.total;
-}
-
-/* Up to `max` decoded bytes; in the arena or in the message itself. */
-static const char *
-leaf_bytes(struct reader *r, const struct leaf *leaf, size_t max,
-    size_t *len_r)
-{
-	struct sink sink = { .max = max };
-	uint64_t size = leaf->end - leaf->start;
-	char *copy;
-
-	if (leaf->bytes != NULL ||
-	    (r->src->mem != NULL && leaf_encoding(leaf) == ENCODING_NONE)) {
-		*len_r = size < max ? (size_t)size : max;
-		return leaf->bytes != NULL ? leaf->bytes
-		    : (const char *)r->src->mem + leaf->start;
-	}
-	decode_leaf(r, leaf, &sink);
-	*len_r = sink.kept.len;
-	copy = arena_strndup(r->arena, buf_str(&sink.kept), sink.kept.len);
-	buf_release(&sink.kept);
-	return copy;
-}
-
-/* The same as UTF-8. */
-static const char *
-leaf_text(struct reader *r, const struct leaf *leaf, size_t max, size_t *len_r)
-{
-	enum charset charset = leaf->is_raw ? CHARSET_GUESSED
-	    : param_charset(r->arena,
-	    &leaf->headers.fields[HEADER_CONTENT_TYPE]);
-	const char *bytes, *meta;
-	size_t len, meta_len;
-
-	bytes = leaf_bytes(r, leaf, max, &len);
-	if (leaf->role == ROLE_HTML && charset == CHARSET_GUESSED &&
-	    !text_is_utf8(bytes, len) &&
-	    (meta = charset_in_html(bytes, len, &meta_len)) != NULL)
-		charset = charset_find(meta, meta_len);
-	if (r->tree->charset == CHARSET_GUESSED)
-		r->tree->charset = charset != CHARSET_GUESSED ? charset
-		    : charset_of_raw(bytes, len, charset);
-	return charset_convert(r->arena, charset, bytes, len, len_r);
+	if (r->reason == NULL)
+		r->reason = reason;
 }
 
 /* --- text ---------------------------------------------------------------- */
 
-/* LF line ends, no control characters but tabs. */
-static size_t
-normalise(char *out, const char *p, size_t len)
+static void
+add_text(struct reader *r, const struct leaf *leaf, struct buf *out)
 {
-	size_t i, n = 0, run;
-	unsigned char c;
-
-	for (i = 0; i < len; i++) {
-		for (run = i; run < len && (unsigned char)p[run] >= 0x20 &&
-		    p[run] != 0x7F && (unsigned char)p[run] != 0xC2; run++)
-			;
-		memcpy(out + n, p + i, run - i);
-		n += run - i;
-		if ((i = run) == len)
-			break;
-		c = (unsigned char)p[i];
-		if (c == '\r')
-			out[n++] = '\n';
-		if (c == '\r' && i + 1 < len && p[i + 1] == '\n')
-			i++;
-		else if (c == 0xC2 && (unsigned char)p[i + 1] < 0xA0)
-			i++; /* C1 */
-		else if (c == 0xC2 || c == '\n' || c == '\t')
-			out[n++] = (char)c;
-	}
-	return n;
+	if (!reading_add(&r->reading, leaf, out, r->limits->text_bytes))
+		set_reason(r, "the text is too long; its beginning is kept");
 }
 
+/* Leaves [leaf, end) of one multipart/alternative: the preferred, or not. */
+static void
+add_forms(struct reader *r, const struct leaf *leaf, const struct leaf *end,
+    bool is_alternative, struct buf *out)
+{
+	for (; leaf != end; leaf = leaf->next)
+		if (leaf->is_text && leaf->is_alternative == is_alternative)
+			add_text(r, leaf, out);
+}
+
+/*
+ * The beginning of the other form, to compare with what was read from `start`
+ * on; false: there is none, or no doubt.
+ */
 static bool
-has_param(struct reader *r, const struct leaf *leaf, const char *name,
-    const char *value)
+sample_other(struct reader *r, const struct leaf *leaf,
+    const struct leaf *end, size_t start, struct buf *sample)
 {
-	const char *charset, *bytes;
-	size_t len;
+	const char *text = r->text.data + start;
+	size_t len = r->text.len - start;
+	bool has_other = false;
 
-	bytes = parameter_bytes(r->arena, &leaf->headers.fields
-	    [HEADER_CONTENT_TYPE], name, &len, &charset);
-	return bytes != NULL && strcasecmp(bytes, value) == 0;
+	for (; leaf != end && sample->len < ALTERNATIVE_SAMPLE;
+	    leaf = leaf->next)
+		if (leaf->is_text && leaf->is_alternative) {
+			if (!has_other && leaf->src->mem != NULL &&
+			    alternative_is_alike((const char *)leaf->src->mem +
+			    leaf->start, (size_t)(leaf->end - leaf->start),
+			    text, len))
+				return false;
+			has_other = true;
+			reading_sample(&r->reading, leaf, sample,
+			    ALTERNATIVE_SAMPLE);
+		}
+	return has_other;
 }
 
 static void
-add_plain(struct reader *r, const struct leaf *leaf, const char *text,
-    size_t len)
+read_other_form(struct reader *r, const struct leaf *leaf,
+    const struct leaf *end, size_t start)
 {
-	char *clean = arena_alloc(r->arena, len + 1);
-
-	len = normalise(clean, text, len);
-	len = uuencode_extract(r->arena, clean, len, &r->uu_files);
-	if (!leaf->is_raw && has_param(r, leaf, "format", "flowed"))
-		flowed_to_text(&r->text, clean, len,
-		    has_param(r, leaf, "delsp", "yes"));
-	else
-		buf_add(&r->text, clean, len);
-}
-
-static size_t
-room(const struct reader *r)
-{
-	return r->text.len < r->limits->text_bytes
-	    ? r->limits->text_bytes - r->text.len : 0;
-}
-
-static void
-add_text(struct reader *r, const struct leaf *leaf)
-{
-	size_t len, before = r->text.len;
+	struct buf other = BUF_INIT;
+	size_t len = r->text.len - start;
 	const char *text;
 
-	if (room(r) == 0)
-		return;
-	/* Tags take room that text does not. */
-	text = leaf_text(r, leaf,
-	    leaf->role == ROLE_HTML ? 2 * room(r) : room(r), &len);
-	if (before > 0 && r->text.data[before - 1] != '\n')
-		buf_addc(&r->text, '\n');
-	if (leaf->role == ROLE_HTML)
-		html_to_text(&r->text, text, len, room(r));
-	else
-		add_plain(r, leaf, text, len);
+	add_forms(r, leaf, end, true, &other);
+	text = r->text.data + start;
+	if (alternative_is_better(buf_str(&other), other.len, text, len)) {
+		buf_add(&r->extra, text, len);
+		buf_addc(&r->extra, '\n');
+		r->text.len = start;
+		buf_add(&r->text, other.data, other.len);
+	} else {
+		buf_add(&r->extra, buf_str(&other), other.len);
+		buf_addc(&r->extra, '\n');
+	}
+	buf_release(&other);
 }
 
-static bool
-is_text_blank(const struct buf *text)
+/* One multipart/alternative; returns what follows it. */
+static const struct leaf *
+read_alternative(struct reader *r, const struct leaf *leaf)
 {
-	size_t i;
+	const struct leaf *end = leaf;
+	size_t start = r->text.len, len;
+	struct buf sample = BUF_INIT;
+	const char *text;
 
-	for (i = 0; i < text->len; i++)
-		if (!isspace((unsigned char)text->data[i]))
-			return false;
-	return true;
+	while (end != NULL && end->group == leaf->group)
+		end = end->next;
+	add_forms(r, leaf, end, false, &r->text);
+	len = r->text.len - start;
+	text = buf_str(&r->text) + start;
+	if (reading_is_blank(text, len)) {
+		add_forms(r, leaf, end, true, &r->text);
+	} else if (len < ALTERNATIVE_STUB &&
+	    sample_other(r, leaf, end, start, &sample) &&
+	    !alternative_is_same(sample.data, sample.len, text, len)) {
+		read_other_form(r, leaf, end, start);
+	}
+	buf_release(&sample);
+	return end;
 }
 
 static void
 read_texts(struct reader *r)
 {
+	const struct leaf *leaf = r->tree.first;
+
+	while (leaf != NULL) {
+		if (leaf->group != 0) {
+			leaf = read_alternative(r, leaf);
+			continue;
+		}
+		if (leaf->is_text && !leaf->is_second)
+			add_text(r, leaf, &r->text);
+		leaf = leaf->next;
+	}
+}
+
+/* --- what is read beside the text ---------------------------------------- */
+
+static bool
+has_suffix(const char *name, const char *suffix)
+{
+	size_t len = name == NULL ? 0 : strlen(name), n = strlen(suffix);
+
+	return len > n && strcasecmp(name + len - n, suffix) == 0;
+}
+
+static bool
+is_calendar(const struct leaf *leaf)
+{
+	return strcmp(leaf->type, "text/calendar") == 0 ||
+	    strcmp(leaf->type, "text/x-vcalendar") == 0 ||
+	    strcmp(leaf->type, "application/ics") == 0 ||
+	    (strcmp(leaf->type, "application/octet-stream") == 0 &&
+	    has_suffix(leaf->name, ".ics"));
+}
+
+static void
+read_calendar(struct reader *r, const struct leaf *leaf, struct buf *out)
+{
+	size_t max = r->limits->text_bytes, len;
+	const char *bytes = leaf_bytes(r->arena, leaf, max, &len);
+
+	if (len == max)
+		set_reason(r, "a calendar is too long; its beginning is read");
+	bytes = charset_convert(r->arena, param_charset(r->arena,
+	    &leaf->headers.fields[HEADER_CONTENT_TYPE]), bytes, len, &len);
+	calendar_to_text(r->arena, out, bytes, len, max);
+}
+
+/* Subjects may hold what file names may not. */
+static const char *
+name_of_subject(struct arena *arena, const char *subject)
+{
+	char *name = arena_strdup(arena, subject), *p;
+
+	for (p = name; *p != '\0'; p++)
+		if (*p == '/' || *p == '\\')
+			*p = '_';
+	return attachment_clean_name(arena, name);
+}
+
+static void
+add_line(struct buf *out, const char *text)
+{
+	if (text == NULL || *text == '\0')
+		return;
+	buf_adds(out, text);
+	buf_addc(out, '\n');
+}
+
+/* Of an attached message: whom it is from, its subject, names of its files. */
+static void
+read_message_header(struct reader *r, struct leaf *leaf, struct headers *h,
+    enum charset charset)
+{
+	const struct field *subject, *from;
+
+	headers_to_utf8(r->arena, h, charset);
+	subject = &h->fields[HEADER_SUBJECT];
+	from = &h->fields[HEADER_FROM];
+	if (subject->value != NULL) {
+		const char *text = encoded_text(r->arena, subject->value,
+		    subject->len);
+
+		add_line(&r->extra, text);
+		if (leaf->name == NULL)
+			leaf->name = name_of_subject(r->arena, text);
+	}
+	if (from->value != NULL)
+		add_line(&r->extra, encoded_text(r->arena, from->value,
+		    from->len));
+}
+
+static void
+read_message(struct reader *r, struct leaf *leaf, struct buf *out)
+{
+	struct mime_limits limits = *r->limits;
+	struct content content = { .text = "" };
+	struct reader inner = { .arena = r->arena, .limits = &limits,
+		.content = &content, .depth = r->depth + 1,
+		.parts_left = r->parts_left };
+	struct source decoded = { .fd = -1 }, *src = leaf->src;
+	uint64_t start = leaf->start, end = leaf->end;
+	struct headers h;
+	size_t len, i;
+
+	if (leaf_encoding(leaf) != ENCODING_NONE) {
+		decoded.mem = (const unsigned char *)leaf_bytes(r->arena,
+		    leaf, r->limits->wrapped_bytes, &len);
+		decoded.size = end = len;
+		start = 0;
+		src = &decoded;
+	}
+	if (start == end)
+		return;
+	headers_scan(r->arena, src, start, end, limits.address_bytes,
+	    limits.header_bytes, &h);
+	limits.parts = *r->parts_left;
+	body_read_parts(&inner, src, &h);
+	*r->parts_left -= inner.tree.n < *r->parts_left ? inner.tree.n
+	    : *r->parts_left;
+	read_message_header(r, leaf, &h, inner.tree.charset);
+	add_line(out, buf_str(&inner.text));
+	add_line(&r->extra, buf_str(&inner.extra));
+	for (i = 0; i < content.n_attachments; i++)
+		add_line(&r->extra, content.attachments[i].filename);
+	if (inner.reason != NULL)
+		set_reason(r, "an attached message was not read to its end");
+	reader_finish(&inner);
+}
+
+static bool
+is_message(const struct leaf *leaf)
+{
+	return type_is_message(leaf->type) ||
+	    (strcmp(leaf->type, "application/octet-stream") == 0 &&
+	    has_suffix(leaf->name, ".eml"));
+}
+
+static void
+read_seconds(struct reader *r)
+{
+	bool is_blank = reading_is_blank(buf_str(&r->text), r->text.len);
+	size_t max = r->limits->text_bytes;
 	struct leaf *leaf;
 
-	for (leaf = r->tree->first; leaf != NULL; leaf = leaf->next)
-		if (leaf->is_text && !leaf->is_alternative)
-			add_text(r, leaf);
-	if (!is_text_blank(&r->text))
-		return;
-	/* The preferred form says nothing: then the others. */
-	for (leaf = r->tree->first; leaf != NULL; leaf = leaf->next)
-		if (leaf->is_text && leaf->is_alternative)
-			add_text(r, leaf);
+	for (leaf = r->tree.first; leaf != NULL; leaf = leaf->next) {
+		struct buf *out = is_blank ? &r->text : &r->extra;
+
+		if (out->len >= max || r->extra.len >= max) {
+			if (is_message(leaf) || is_calendar(leaf))
+				set_reason(r, "there is too much text; "
+				    "its beginning is kept");
+			continue;
+		}
+		if (leaf->is_second)
+			add_text(r, leaf, out);
+		else if (is_calendar(leaf))
+			read_calendar(r, leaf, out);
+		else if (is_message(leaf) && r->depth < MESSAGES_DEPTH &&
+		    *r->parts_left > 0)
+			read_message(r, leaf, out);
+	}
 }
 
 /* --- attachments --------------------------------------------------------- */
@@ -244,20 +321,15 @@ find_references(struct reader *r)
 {
 	bool has_ids = false;
 	struct leaf *leaf;
-	const char *html;
-	size_t len;
 
-	for (leaf = r->tree->first; leaf != NULL; leaf = leaf->next)
+	for (leaf = r->tree.first; leaf != NULL; leaf = leaf->next)
 		has_ids |= leaf->is_listed &&
 		    leaf->headers.fields[HEADER_CONTENT_ID].value != NULL;
 	if (!has_ids)
 		return;
-	for (leaf = r->tree->first; leaf != NULL; leaf = leaf->next) {
-		if (!leaf->is_text || leaf->role != ROLE_HTML)
-			continue;
-		html = leaf_text(r, leaf, 2 * r->limits->text_bytes, &len);
-		html_find_cids(r->arena, html, len, &r->cids);
-	}
+	for (leaf = r->tree.first; leaf != NULL; leaf = leaf->next)
+		if (leaf->is_text && leaf->role == ROLE_HTML)
+			reading_find_cids(&r->reading, leaf, &r->cids);
 }
 
 static const char *
@@ -284,19 +356,19 @@ static void
 read_attachment(struct reader *r, const struct leaf *leaf,
     struct attachment *a)
 {
-	const struct field *disposition =
-	    &leaf->headers.fields[HEADER_DISPOSITION];
+	const char *word = param_word(r->arena,
+	    &leaf->headers.fields[HEADER_DISPOSITION]);
 	bool is_referenced;
 
 	a->filename = leaf->name;
 	a->content_type = leaf->type;
 	a->content_id = content_id(r->arena,
 	    &leaf->headers.fields[HEADER_CONTENT_ID]);
-	a->size = decoded_size(r, leaf);
+	a->size = leaf_size(leaf);
 	is_referenced = a->content_id != NULL &&
 	    cid_list_has(&r->cids, a->content_id);
-	a->is_inline = is_referenced || strcmp(param_word(r->arena,
-	    disposition), "inline") == 0;
+	a->is_inline = is_referenced || strcmp(word, "inline") == 0 ||
+	    (leaf->is_related && a->content_id != NULL && *word == '\0');
 	if (!is_referenced && leaf->role == ROLE_FILE)
 		r->content->has_attachments = true;
 }
@@ -309,20 +381,20 @@ read_attachments(struct reader *r)
 	struct leaf *leaf;
 	size_t n = 0;
 
-	for (leaf = r->tree->first; leaf != NULL; leaf = leaf->next)
+	for (leaf = r->tree.first; leaf != NULL; leaf = leaf->next)
 		n += leaf->is_listed;
-	for (file = r->uu_files; file != NULL; file = file->next)
+	for (file = r->reading.files; file != NULL; file = file->next)
 		n++;
 	if (n == 0)
 		return;
 	find_references(r);
 	c->n_attachments = n;
 	c->attachments = ARENA_ARRAY(r->arena, struct attachment, n);
-	for (n = 0, leaf = r->tree->first; leaf != NULL; leaf = leaf->next)
+	for (n = 0, leaf = r->tree.first; leaf != NULL; leaf = leaf->next)
 		if (leaf->is_listed)
 			read_attachment(r, leaf, &c->attachments[n++]);
 	/* They were put in front of each other. */
-	for (n = c->n_attachments, file = r->uu_files; file != NULL;
+	for (n = c->n_attachments, file = r->reading.files; file != NULL;
 	    file = file->next) {
 		c->attachments[--n] = (struct attachment){
 			.filename = attachment_clean_name(r->arena,
@@ -331,39 +403,6 @@ read_attachments(struct reader *r)
 			.size = file->size,
 		};
 		c->has_attachments = true;
-	}
-}
-
-/* --- reports ------------------------------------------------------------- */
-
-/*
- * A bounce seldom says in its own header what it answers: then the message it
- * returns does, and both are one conversation.
- */
-static void
-read_report(struct reader *r)
-{
-	struct content *c = r->content;
-	struct headers returned;
-	struct leaf *leaf;
-	const char *id;
-
-	if (c->in_reply_to != NULL || c->n_references > 0)
-		return;
-	for (leaf = r->tree->first; leaf != NULL; leaf = leaf->next) {
-		if (leaf->role != ROLE_REPORT || leaf->bytes != NULL ||
-		    leaf_encoding(leaf) != ENCODING_NONE ||
-		    (strcmp(leaf->type, "text/rfc822-headers") != 0 &&
-		    strcmp(leaf->type, "message/rfc822") != 0))
-			continue;
-		headers_scan(r->arena, r->src, leaf->start, leaf->end, 0,
-		    r->limits->header_bytes, &returned);
-		id = ids_own(r->arena, &returned.fields[HEADER_MESSAGE_ID]);
-		if (id == NULL)
-			continue;
-		c->references = ARENA_ARRAY(r->arena, const char *, 1);
-		c->references[c->n_references++] = id;
-		return;
 	}
 }
 
@@ -406,30 +445,54 @@ make_snippet(struct arena *arena, const char *text, size_t len)
 	return out;
 }
 
+/* ------------------------------------------------------------------------- */
+
+/* Everything but what the reader's caller makes of its buffers. */
+static void
+body_read_parts(struct reader *r, struct source *src,
+    const struct headers *headers)
+{
+	tree_build(r->arena, src, headers, r->limits, &r->tree);
+	unwrap(r->arena, r->limits, &r->tree);
+	r->reading = (struct reading){ .arena = r->arena, .tree = &r->tree };
+	read_texts(r);
+	read_seconds(r);
+	read_attachments(r);
+	if (r->depth == 0)
+		report_read(r->arena, &r->tree, headers, r->limits,
+		    r->content, &r->text);
+	set_reason(r, r->tree.reason);
+}
+
+static void
+reader_finish(struct reader *r)
+{
+	unwrap_release(&r->tree);
+	buf_release(&r->text);
+	buf_release(&r->extra);
+}
+
 const char *
 body_read(struct arena *arena, struct source *src,
     const struct headers *headers, const struct mime_limits *limits,
     struct content *content, enum charset *charset_r)
 {
-	struct tree tree;
-	struct reader r = { .arena = arena, .src = src, .limits = limits,
-		.tree = &tree, .content = content, .text = BUF_INIT };
-	const char *reason;
+	size_t parts_left = limits->parts;
+	struct reader r = { .arena = arena, .limits = limits,
+		.content = content, .parts_left = &parts_left };
 
-	reason = tree_build(arena, src, headers, limits, &tree);
-	if (src->mem == NULL)
-		r.scratch = xmalloc(SOURCE_CHUNK);
-	read_texts(&r);
-	read_attachments(&r);
-	read_report(&r);
+	body_read_parts(&r, src, headers);
 	content->text_len = text_cut(buf_str(&r.text), r.text.len,
 	    limits->text_bytes);
 	content->text = arena_strndup(arena, buf_str(&r.text),
 	    content->text_len);
+	content->extra_len = text_cut(buf_str(&r.extra), r.extra.len,
+	    limits->text_bytes);
+	content->extra = arena_strndup(arena, buf_str(&r.extra),
+	    content->extra_len);
 	content->snippet = make_snippet(arena, content->text,
 	    content->text_len);
-	*charset_r = tree.charset;
-	buf_release(&r.text);
-	free(r.scratch);
-	return reason;
+	*charset_r = r.tree.charset;
+	reader_finish(&r);
+	return r.reason;
 }

@@ -8,7 +8,7 @@
 #include "mime/mime.h"
 
 /*
- * Fills text, snippet and attachments of `content`, and references when only
+ * Fills text, extra, snippet and attachments of `content`, and references when only
  * the body of a report tells them.  *charset_r: that of the first text.
  * Returns NULL, or the static reason why some
  * of it had to be left out.

@@ -93,6 +93,12 @@ decode_init(struct decoder_state *d, enum encoding encoding, struct sink *sink)
 	d->sink = sink;
 }
 
+bool
+decode_is_base64(unsigned char c)
+{
+	return base64_value[c] != 0;
+}
+
 /* --- base64 -------------------------------------------------------------- */
 
 static void

@@ -42,6 +42,9 @@ void decode_end(struct decoder_state *d);
 /* The text of one encoded word: junk is skipped, padding optional. */
 void decode_base64_word(struct buf *out, const char *p, size_t len);
 
+/* A letter of its alphabet. */
+bool decode_is_base64(unsigned char c);
+
 /* Of one hexadecimal digit, and of two of them; -1: not of that kind. */
 int hex_digit(unsigned char c);
 int hex_pair(const void *p);

@@ -91,22 +91,29 @@ header_unfold(struct arena *arena, const char *raw, size_t len)
 	return trimmed(value, n);
 }
 
-/* Length of the name when the line begins a field, else 0. */
+/* The same, and where its value begins. */
 static size_t
-name_length(const struct line *line, size_t *value_at)
+name_length(const unsigned char *p, size_t max, size_t *value_at)
 {
-	size_t len = line->len < NAME_MAX_BYTES ? line->len : NAME_MAX_BYTES;
+	size_t len = max < NAME_MAX_BYTES ? max : NAME_MAX_BYTES;
 	size_t n = 0, i;
 
-	while (n < len && line->p[n] > 0x20 && line->p[n] < 0x7F &&
-	    line->p[n] != ':')
+	while (n < len && p[n] > 0x20 && p[n] < 0x7F && p[n] != ':')
 		n++;
-	for (i = n; i < len && is_blank(line->p[i]); i++)
+	for (i = n; i < len && is_blank(p[i]); i++)
 		;
-	if (n == 0 || i == len || line->p[i] != ':')
+	if (n == 0 || i == len || p[i] != ':')
 		return 0;
 	*value_at = i + 1;
 	return n;
+}
+
+size_t
+header_name_length(const unsigned char *line, size_t len)
+{
+	size_t at;
+
+	return name_length(line, len, &at);
 }
 
 static bool
@@ -161,9 +168,12 @@ is_mbox_line(const struct line *line)
 	return p < end && *p != ':';
 }
 
-/* Whether the line behind `line` begins a field, so that `line` is a slip. */
+/*
+ * Whether a field follows `line`, so that it is a slip.  Lines that continue a
+ * slip at the very beginning belong to it.
+ */
 static bool
-is_header_next(const struct reader *r, const struct line *line)
+is_header_next(const struct reader *r, const struct line *line, bool is_first)
 {
 	unsigned char *scratch;
 	struct lines peek;
@@ -172,16 +182,15 @@ is_header_next(const struct reader *r, const struct line *line)
 	bool is_header, is_behind = line->is_end;
 
 	/* Enough of it is in the window already, nearly always. */
-	if (is_behind && r->lines.left >= NAME_MAX_BYTES) {
-		next = (struct line){ r->lines.p, NAME_MAX_BYTES };
-		return name_length(&next, &at) > 0;
-	}
+	if (is_behind && r->lines.left >= NAME_MAX_BYTES && !is_first)
+		return name_length(r->lines.p, NAME_MAX_BYTES, &at) > 0;
 	scratch = r->lines.scratch == NULL ? NULL : xmalloc(SOURCE_CHUNK);
 	lines_init(&peek, r->lines.src, r->lines.offset - r->lines.left,
 	    r->lines.end, scratch);
-	while ((is_header = lines_next(&peek, &next)) && !is_behind)
+	while ((is_header = lines_next(&peek, &next)) && (!is_behind ||
+	    (is_first && is_blank(next.p[0]) && !line_is_blank(&next))))
 		is_behind = next.is_end; /* what is left of this line */
-	is_header = is_header && name_length(&next, &at) > 0;
+	is_header = is_header && name_length(next.p, next.len, &at) > 0;
 	free(scratch);
 	return is_header;
 }
@@ -190,23 +199,23 @@ is_header_next(const struct reader *r, const struct line *line)
 static bool
 read_line(struct reader *r, const struct line *line, bool is_first)
 {
-	size_t n, at = 0;
+	size_t n, at = 0, blanks = 0;
 
-	if (!line->is_start) {
+	if (!line->is_start || (is_blank(line->p[0]) && !is_first)) {
 		add_value(r, line->p, line->len);
 		return true;
 	}
-	if (is_blank(line->p[0]) && !is_first) {
-		add_value(r, line->p, line->len);
-		return true;
-	}
-	n = name_length(line, &at);
+	/* A first line continues nothing: it is a field all the same, */
+	while (blanks < line->len && is_blank(line->p[blanks]))
+		blanks++;
+	n = name_length(line->p + blanks, line->len - blanks, &at);
+	at += blanks;
 	end_field(r); /* what is left of a slip belongs to no field */
-	/* A first line that continues nothing is a slip, too. */
+	/* or what was left of one. */
 	if (n == 0)
-		return (!is_first || is_blank(line->p[0])) &&
-		    is_header_next(r, line);
-	r->id = header_id((const char *)line->p, n);
+		return (!is_first || blanks > 0) &&
+		    is_header_next(r, line, is_first);
+	r->id = header_id((const char *)line->p + blanks, n);
 	if (r->id != HEADER_COUNT && r->h->fields[r->id].value != NULL)
 		r->id = HEADER_COUNT; /* the first one counts */
 	add_value(r, line->p + at, line->len - at);
@@ -282,7 +291,7 @@ headers_scan(struct arena *arena, struct source *src, uint64_t offset,
 	struct line line;
 	bool is_first = true, is_mbox = false;
 
-	*h = (struct headers){ .body = end };
+	*h = (struct headers){ .body = end, .end = end };
 	scratch = src->mem != NULL ? NULL : xmalloc(SOURCE_CHUNK);
 	lines_init(&r.lines, src, offset, end, scratch);
 	while (lines_next(&r.lines, &line)) {

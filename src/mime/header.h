@@ -26,7 +26,9 @@
 	X(HEADER_ENCODING, "content-transfer-encoding") \
 	X(HEADER_DISPOSITION, "content-disposition")  \
 	X(HEADER_CONTENT_ID, "content-id")            \
-	X(HEADER_LOCATION, "content-location")
+	X(HEADER_LOCATION, "content-location")        \
+	X(HEADER_ORIGINAL_ID, "original-message-id")  \
+	X(HEADER_X_ORIGINAL_ID, "x-original-message-id")
 
 enum header_id {
 #define X(symbol, name) symbol,
@@ -44,6 +46,7 @@ struct field {
 struct headers {
 	struct field fields[HEADER_COUNT]; /* the first of each name */
 	uint64_t body;			   /* offset behind the header */
+	uint64_t end;			   /* and behind the body */
 	bool is_cut;			   /* values longer than asked for */
 };
 
@@ -56,6 +59,9 @@ void headers_to_utf8(struct arena *arena, struct headers *h,
 
 /* HEADER_COUNT when the name is none of ours. */
 enum header_id header_id(const char *name, size_t len);
+
+/* Length of the name when the line begins a field, else 0. */
+size_t header_name_length(const unsigned char *line, size_t len);
 
 /* The value of one field as above. */
 struct field header_unfold(struct arena *arena, const char *raw, size_t len);

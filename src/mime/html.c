@@ -18,63 +18,74 @@
 
 enum gap { GAP_NONE, GAP_BLANK, GAP_LINE, GAP_PARAGRAPH };
 
+#define TAG_MAX ((size_t)65536) /* a longer one is left out as it comes */
+#define ENTITY_MAX 40
+
 struct scanner {
 	const char *p, *end;
-	struct buf *out;
-	size_t start, max; /* of out: ours begins there, and ends at most */
-	enum gap gap;	   /* due before the next character */
-	unsigned pre;	   /* inside of <pre> */
+	struct html *h;
+	bool is_last; /* no other piece will follow */
 };
 
 /* What a tag means for the text; those not listed mean nothing. */
 static const struct tag {
 	const char *name;
 	enum gap gap;
-	bool is_skipped; /* with all up to its end tag */
+	const char *skip; /* left out up to there */
+	bool is_pre;
 } tags[] = {
-	{ "br", GAP_LINE, false }, { "p", GAP_PARAGRAPH, false },
-	{ "div", GAP_LINE, false }, { "td", GAP_BLANK, false },
-	{ "th", GAP_BLANK, false }, { "tr", GAP_LINE, false },
-	{ "li", GAP_LINE, false }, { "table", GAP_LINE, false },
-	{ "style", GAP_LINE, true }, { "script", GAP_LINE, true },
-	{ "title", GAP_LINE, true }, { "h1", GAP_PARAGRAPH, false },
-	{ "h2", GAP_PARAGRAPH, false }, { "h3", GAP_PARAGRAPH, false },
-	{ "h4", GAP_PARAGRAPH, false }, { "h5", GAP_PARAGRAPH, false },
-	{ "h6", GAP_PARAGRAPH, false }, { "ul", GAP_LINE, false },
-	{ "ol", GAP_LINE, false }, { "dl", GAP_LINE, false },
-	{ "dt", GAP_LINE, false }, { "dd", GAP_LINE, false },
-	{ "hr", GAP_LINE, false }, { "pre", GAP_LINE, false },
-	{ "blockquote", GAP_LINE, false }, { "center", GAP_LINE, false },
-	{ "section", GAP_LINE, false }, { "article", GAP_LINE, false },
-	{ "header", GAP_LINE, false }, { "footer", GAP_LINE, false },
-	{ "form", GAP_LINE, false }, { "body", GAP_LINE, false },
-	{ "option", GAP_LINE, false }, { "address", GAP_LINE, false },
-	{ "template", GAP_NONE, true }, { "svg", GAP_NONE, true },
+	{ "br", GAP_LINE, NULL, false }, { "p", GAP_PARAGRAPH, NULL, false },
+	{ "div", GAP_LINE, NULL, false }, { "td", GAP_BLANK, NULL, false },
+	{ "th", GAP_BLANK, NULL, false }, { "tr", GAP_LINE, NULL, false },
+	{ "li", GAP_LINE, NULL, false }, { "table", GAP_LINE, NULL, false },
+	{ "style", GAP_LINE, "</style", false },
+	{ "script", GAP_LINE, "</script", false },
+	{ "title", GAP_LINE, "</title", false },
+	{ "h1", GAP_PARAGRAPH, NULL, false },
+	{ "h2", GAP_PARAGRAPH, NULL, false },
+	{ "h3", GAP_PARAGRAPH, NULL, false },
+	{ "h4", GAP_PARAGRAPH, NULL, false },
+	{ "h5", GAP_PARAGRAPH, NULL, false },
+	{ "h6", GAP_PARAGRAPH, NULL, false }, { "ul", GAP_LINE, NULL, false },
+	{ "ol", GAP_LINE, NULL, false }, { "dl", GAP_LINE, NULL, false },
+	{ "dt", GAP_LINE, NULL, false }, { "dd", GAP_LINE, NULL, false },
+	{ "hr", GAP_LINE, NULL, false }, { "pre", GAP_LINE, NULL, true },
+	{ "blockquote", GAP_LINE, NULL, false },
+	{ "center", GAP_LINE, NULL, false },
+	{ "section", GAP_LINE, NULL, false },
+	{ "article", GAP_LINE, NULL, false },
+	{ "header", GAP_LINE, NULL, false },
+	{ "footer", GAP_LINE, NULL, false }, { "form", GAP_LINE, NULL, false },
+	{ "body", GAP_LINE, NULL, false }, { "option", GAP_LINE, NULL, false },
+	{ "address", GAP_LINE, NULL, false },
+	{ "template", GAP_NONE, "</template", false },
+	{ "svg", GAP_NONE, "</svg", false },
 };
 
 static void
 raise_gap(struct scanner *s, enum gap gap)
 {
-	if (gap > s->gap)
-		s->gap = gap;
+	if ((int)gap > s->h->gap)
+		s->h->gap = (int)gap;
 }
 
 static void
 write_gap(struct scanner *s)
 {
-	if (s->gap != GAP_NONE && s->out->len > s->start)
-		buf_add(s->out, s->gap == GAP_PARAGRAPH ? "\n\n" :
-		    s->gap == GAP_LINE ? "\n" : " ",
-		    s->gap == GAP_PARAGRAPH ? 2 : 1);
-	s->gap = GAP_NONE;
+	enum gap gap = (enum gap)s->h->gap;
+
+	if (s->h->out->len > s->h->start)
+		buf_add(s->h->out, gap == GAP_PARAGRAPH ? "\n\n" :
+		    gap == GAP_LINE ? "\n" : " ", gap == GAP_PARAGRAPH ? 2 : 1);
+	s->h->gap = GAP_NONE;
 }
 
 static void
 put(struct scanner *s, const char *p, size_t len)
 {
-	if (s->gap != GAP_NONE)
+	if (s->h->gap != GAP_NONE)
 		write_gap(s);
-	buf_add(s->out, p, len);
+	buf_add(s->h->out, p, len);
 }
 
 /* Characters that take no room, as used to hide or pad text. */
@@ -121,7 +132,7 @@ find_tag(const char *name, size_t len)
 	return NULL;
 }
 
-/* Behind the '>' of a tag; quotes may hold one. */
+/* Behind the '>' of a tag; quotes may hold one.  NULL: it does not end. */
 static const char *
 tag_end(const char *p, const char *end)
 {
@@ -144,48 +155,53 @@ tag_end(const char *p, const char *end)
 		q = close + 1;
 		gt = memchr(q, '>', (size_t)(end - q));
 	}
-	return end;
+	return NULL;
 }
 
-/* To "</name", or the end of the text. */
-static void
-skip_element(struct scanner *s, const char *name)
+/*
+ * Leaves out all up to what h->skip says.  Whether it was found; if not, what
+ * may be the beginning of it is left.
+ */
+static bool
+skip_on(struct scanner *s)
 {
-	size_t len = strlen(name);
-	const char *p = s->p;
+	const char *word = s->h->skip, *p = s->p;
+	size_t len = strlen(word), left;
 
-	while ((p = memchr(p, '<', (size_t)(s->end - p))) != NULL) {
-		if ((size_t)(s->end - p) > len + 2 && p[1] == '/' &&
-		    strncasecmp(p + 2, name, len) == 0) {
+	while ((p = memchr(p, word[0], (size_t)(s->end - p))) != NULL) {
+		left = (size_t)(s->end - p);
+		if (left >= len && strncasecmp(p, word, len) == 0) {
 			s->p = p;
-			return;
+			s->h->skip = NULL;
+			return true;
 		}
+		if (left < len && strncasecmp(p, word, left) == 0)
+			break;
 		p++;
 	}
-	s->p = s->end;
+	s->p = p == NULL || s->is_last ? s->end : p;
+	return false;
 }
 
+/* "<!--": a comment, also one that never ends. */
 static void
-skip_comment(struct scanner *s)
+read_comment(struct scanner *s)
 {
-	const char *end = memmem(s->p, (size_t)(s->end - s->p), "-->", 3);
-
-	s->p = end == NULL ? s->end : end + 3;
+	s->p += 2;
+	s->h->skip = "-->";
+	if (skip_on(s))
+		s->p += 3;
 }
 
+/* "<" of a tag that is in the window as a whole, or will never be. */
 static void
 read_tag(struct scanner *s)
 {
-	const char *p = s->p + 1, *name;
+	const char *p = s->p + 1, *name, *end;
 	const struct tag *tag;
 	bool is_end = p < s->end && *p == '/';
 	size_t len = 0;
 
-	if (s->end - p >= 3 && memcmp(p, "!--", 3) == 0) {
-		s->p = p + 1;
-		skip_comment(s);
-		return;
-	}
 	name = p + is_end;
 	while (name + len < s->end && isalnum((unsigned char)name[len]))
 		len++;
@@ -195,15 +211,36 @@ read_tag(struct scanner *s)
 		s->p++;
 		return;
 	}
-	s->p = tag_end(name, s->end);
+	if ((end = tag_end(name, s->end)) == NULL) {
+		s->p = s->end;
+		s->h->skip = ">";
+		return;
+	}
+	s->p = end;
 	if ((tag = find_tag(name, len)) == NULL)
 		return;
 	raise_gap(s, tag->gap);
-	if (strcmp(tag->name, "pre") == 0)
-		s->pre = is_end ? 0 : 1;
-	/* An end tag that is cut would be skipped to again. */
-	if (tag->is_skipped && !is_end && s->p[-1] == '>' && s->p[-2] != '/')
-		skip_element(s, tag->name);
+	if (tag->is_pre)
+		s->h->is_pre = !is_end;
+	if (tag->skip != NULL && !is_end && s->p[-2] != '/') {
+		s->h->skip = tag->skip;
+		skip_on(s);
+	}
+}
+
+/* Whether a tag, comment or entity at s->p may go on in the next piece. */
+static bool
+is_unfinished(const struct scanner *s)
+{
+	size_t left = (size_t)(s->end - s->p);
+
+	if (s->is_last)
+		return false;
+	if (*s->p == '&')
+		return left < ENTITY_MAX;
+	return *s->p == '<' && left < TAG_MAX &&
+	    (left < 4 || memcmp(s->p, "<!--", 4) != 0) &&
+	    tag_end(s->p + 1, s->end) == NULL;
 }
 
 /* --- text ---------------------------------------------------------------- */
@@ -234,7 +271,7 @@ read_other(struct scanner *s)
 		s->p += n;
 		return;
 	}
-	if (*s->p == '\n' && s->pre > 0)
+	if (*s->p == '\n' && s->h->is_pre)
 		raise_gap(s, GAP_LINE);
 	else if (is_space((unsigned char)*s->p))
 		raise_gap(s, GAP_BLANK);
@@ -247,27 +284,77 @@ is_plain(char c)
 	return c > 0x20 && c != '<' && c != '&' && c != 0x7F;
 }
 
-void
-html_to_text(struct buf *out, const char *html, size_t len, size_t max)
+static bool
+has_room(const struct html *h)
 {
-	struct scanner s = { .p = html, .end = html + len, .out = out,
-		.start = out->len, .max = max };
+	return h->out->len - h->start < h->max;
+}
+
+static void
+scan(struct scanner *s)
+{
 	const char *p;
 
-	while (s.p < s.end && out->len - s.start < max) {
-		for (p = s.p; p < s.end && (is_plain(*p) ||
-		    (*p == ' ' && p > s.p && p + 1 < s.end &&
+	while (s->p < s->end && has_room(s->h)) {
+		if (s->h->skip != NULL) {
+			if (!skip_on(s))
+				return;
+			/* An end tag is read as such. */
+			s->p += *s->p == '<' ? 0 : *s->p == '>' ? 1 : 3;
+			continue;
+		}
+		for (p = s->p; p < s->end && (is_plain(*p) ||
+		    (*p == ' ' && p > s->p && p + 1 < s->end &&
 		    is_plain(p[1]))); p++)
 			;
-		if (p > s.p) {
-			put(&s, s.p, (size_t)(p - s.p));
-			s.p = p;
-		} else if (*s.p == '<') {
-			read_tag(&s);
+		if (p > s->p) {
+			put(s, s->p, (size_t)(p - s->p));
+			s->p = p;
+		} else if (is_unfinished(s)) {
+			return;
+		} else if (s->end - s->p >= 4 &&
+		    memcmp(s->p, "<!--", 4) == 0) {
+			read_comment(s);
+		} else if (*s->p == '<') {
+			read_tag(s);
 		} else {
-			read_other(&s);
+			read_other(s);
 		}
 	}
+}
+
+void
+html_init(struct html *h, struct buf *out, size_t max)
+{
+	*h = (struct html){ .out = out, .start = out->len, .max = max,
+		.rest = BUF_INIT };
+}
+
+void
+html_feed(struct html *h, const char *html, size_t len, bool is_last)
+{
+	struct scanner s = { .p = html, .end = html + len, .h = h,
+		.is_last = is_last };
+
+	if (h->rest.len > 0) {
+		buf_add(&h->rest, html, len);
+		s.p = h->rest.data;
+		s.end = s.p + h->rest.len;
+	}
+	scan(&s);
+	len = (size_t)(s.end - s.p);
+	h->is_cut |= !has_room(h) && (len > 0 || !is_last);
+	if (h->rest.len > 0)
+		memmove(h->rest.data, s.p, len);
+	else
+		buf_add(&h->rest, s.p, len);
+	h->rest.len = len;
+}
+
+void
+html_release(struct html *h)
+{
+	buf_release(&h->rest);
 }
 
 /* --- references ---------------------------------------------------------- */

@@ -31,6 +31,7 @@ const struct mime_limits mime_default_limits = {
 	.parts = 10000,
 	.depth = 100,
 	.text_bytes = 1024 * 1024,
+	.wrapped_bytes = 16 * 1024 * 1024,
 	.addresses = 10000,
 };
 
@@ -152,7 +153,7 @@ parse(struct arena *arena, struct source *src,
 	struct headers h;
 
 	*c = (struct content){ .state = PARSE_OK, .state_reason = "",
-		.base_subject = "", .text = "", .snippet = "" };
+		.base_subject = "", .text = "", .extra = "", .snippet = "" };
 	headers_scan(arena, src, 0, src->size, limits->address_bytes,
 	    limits->header_bytes, &h);
 	read_ids(arena, &h, c);
@@ -212,5 +213,5 @@ mime_unparsed(struct arena *arena, const char *reason,
 	text_clean_line(clean, len, reason, strlen(reason));
 	*content_r = (struct content){ .state = PARSE_UNPARSED,
 		.state_reason = clean, .base_subject = "", .text = "",
-		.snippet = "" };
+		.extra = "", .snippet = "" };
 }

@@ -19,7 +19,10 @@ struct mime_limits {
 	size_t address_bytes;	/* kept of one address header: 1 MB */
 	size_t parts;		/* 10,000 */
 	unsigned depth;		/* nesting of multiparts: 100 */
-	size_t text_bytes;	/* decoded text kept for search: 1 MB */
+	size_t text_bytes;	/* text kept to show, and as much more for
+				 * search: 1 MB */
+	size_t wrapped_bytes;	/* read of what S/MIME, TNEF or an encoded
+				 * attached message hold: 16 MB */
 	size_t addresses;	/* kept per message: 10,000 */
 };
 

@@ -1,11 +1,14 @@
 noinst_LIBRARIES += libmime.a
 libmime_a_SOURCES = \
 	src/mime/address.c src/mime/address.h \
+	src/mime/alternative.c src/mime/alternative.h \
 	src/mime/attachment.c src/mime/attachment.h \
 	src/mime/body.c src/mime/body.h \
+	src/mime/calendar.c src/mime/calendar.h \
 	src/mime/charset.c src/mime/charset.h \
 	src/mime/charset_frequent.h src/mime/charset_labels.h \
 	src/mime/charset_names.h src/mime/charset_tables.h \
+	src/mime/cms.c src/mime/cms.h \
 	src/mime/codec.c src/mime/codec.h \
 	src/mime/date.c src/mime/date.h src/mime/date_tables.h \
 	src/mime/decode.c src/mime/decode.h \
@@ -18,11 +21,17 @@ libmime_a_SOURCES = \
 	src/mime/iconv.c \
 	src/mime/ids.c src/mime/ids.h \
 	src/mime/iso2022.c \
+	src/mime/leaf.c src/mime/leaf.h \
 	src/mime/mime.c src/mime/mime.h \
 	src/mime/param.c src/mime/param.h \
+	src/mime/reading.c src/mime/reading.h \
+	src/mime/report.c src/mime/report.h \
+	src/mime/rtf.c src/mime/rtf.h \
 	src/mime/scan.c src/mime/scan.h \
 	src/mime/source.c src/mime/source.h \
 	src/mime/stream.c src/mime/stream.h \
 	src/mime/subject.c src/mime/subject.h src/mime/subject_prefixes.h \
+	src/mime/tnef.c src/mime/tnef.h \
 	src/mime/tree.c src/mime/tree.h \
+	src/mime/unwrap.c src/mime/unwrap.h \
 	src/mime/uuencode.c src/mime/uuencode.h

@@ -5,7 +5,8 @@
  *
  * gmime shall see structure and nothing else: the real header of the message
  * stays out of its reach (header.c), and one kind of stream serves memory and
- * files, so that a part is a range of the source in both cases.  Reading only.
+ * files, so that a part is a range of the source in both cases.  Where a part
+ * lacks the empty line behind its header, gmime is shown one.  Reading only.
  */
 #include "mime/stream.h"
 
@@ -13,10 +14,7 @@
 
 struct stream {
 	GMimeStream parent;
-	struct source *src;
-	uint64_t body;
-	const char *head;
-	gint64 head_len;
+	const struct view *view;
 };
 
 struct stream_class {
@@ -25,25 +23,70 @@ struct stream_class {
 
 static GType stream_get_type(void);
 
+/* The first stitch behind a position; those before it shift the position. */
+static size_t
+view_find(const struct view *v, gint64 position)
+{
+	size_t low = 0, high = v->n_stitches, i;
+	const struct stitch *s;
+
+	while (low < high) {
+		i = low + (high - low) / 2;
+		s = &v->stitches[i];
+		if ((gint64)(s->offset - v->begin + v->head_len) +
+		    (i == 0 ? 0 : s[-1].shift) <= position)
+			low = i + 1;
+		else
+			high = i;
+	}
+	return low;
+}
+
+/* The byte of the source at a position behind the head. */
+static uint64_t
+view_offset(const struct view *v, gint64 position)
+{
+	size_t i = view_find(v, position);
+	gint64 shift = i == 0 ? 0 : v->stitches[i - 1].shift;
+
+	return v->begin + (uint64_t)(position - (gint64)v->head_len - shift);
+}
+
+/* Up to the next stitch. */
+static size_t
+view_read(const struct view *v, gint64 position, char *out, size_t len)
+{
+	size_t i = view_find(v, position);
+	const struct stitch *s = v->stitches + i;
+	uint64_t offset = view_offset(v, position);
+
+	if (i > 0 && s[-1].is_line &&
+	    offset + 1 == s[-1].offset + s[-1].skip) {
+		*out = '\n';
+		return 1;
+	}
+	if (i < v->n_stitches && len > s->offset - offset)
+		len = (size_t)(s->offset - offset);
+	return source_fetch(v->src, offset, out, len);
+}
+
 static ssize_t
 on_read(GMimeStream *gs, char *out, size_t len)
 {
 	struct stream *s = (struct stream *)gs;
 	gint64 left = gs->bound_end - gs->position;
+	gint64 head = (gint64)s->view->head_len - gs->position;
 	size_t n;
 
 	if (left <= 0)
 		return 0;
 	if ((gint64)len > left)
 		len = (size_t)left;
-	if (gs->position < s->head_len) {
-		n = (size_t)(s->head_len - gs->position);
-		n = n < len ? n : len;
-		memcpy(out, s->head + gs->position, n);
+	if (head > 0) {
+		n = (size_t)head < len ? (size_t)head : len;
+		memcpy(out, s->view->head + gs->position, n);
 	} else {
-		n = source_fetch(s->src,
-		    (uint64_t)(gs->position - s->head_len) + s->body, out,
-		    len);
+		n = view_read(s->view, gs->position, out, len);
 	}
 	gs->position += (gint64)n;
 	return (ssize_t)n;
@@ -111,10 +154,7 @@ on_substream(GMimeStream *gs, gint64 start, gint64 end)
 	struct stream *parent = (struct stream *)gs;
 	struct stream *s = g_object_new(stream_get_type(), NULL);
 
-	s->src = parent->src;
-	s->body = parent->body;
-	s->head = parent->head;
-	s->head_len = parent->head_len;
+	s->view = parent->view;
 	g_mime_stream_construct(&s->parent, start,
 	    end == -1 ? gs->bound_end : end);
 	return &s->parent;
@@ -151,17 +191,15 @@ stream_get_type(void)
 }
 
 GMimeStream *
-stream_new(struct source *src, uint64_t body, uint64_t end, const char *head,
-    size_t head_len)
+stream_new(const struct view *view)
 {
 	struct stream *s = g_object_new(stream_get_type(), NULL);
+	gint64 len = (gint64)(view->head_len + (view->end - view->begin));
 
-	s->src = src;
-	s->body = body;
-	s->head = head;
-	s->head_len = (gint64)head_len;
-	g_mime_stream_construct(&s->parent, 0,
-	    (gint64)(head_len + (end - body)));
+	s->view = view;
+	if (view->n_stitches > 0)
+		len += view->stitches[view->n_stitches - 1].shift;
+	g_mime_stream_construct(&s->parent, 0, len);
 	return &s->parent;
 }
 
@@ -171,10 +209,11 @@ stream_range(GMimeStream *stream, uint64_t *start_r, uint64_t *end_r)
 	struct stream *s = (struct stream *)stream;
 
 	if (stream == NULL || G_OBJECT_TYPE(stream) != stream_get_type() ||
-	    stream->bound_start < s->head_len ||
+	    stream->bound_start < (gint64)s->view->head_len ||
 	    stream->bound_end < stream->bound_start)
 		return -1;
-	*start_r = (uint64_t)(stream->bound_start - s->head_len) + s->body;
-	*end_r = (uint64_t)(stream->bound_end - s->head_len) + s->body;
+	*start_r = view_offset(s->view, stream->bound_start);
+	*end_r = stream->bound_end == stream->bound_start ? *start_r
+	    : view_offset(s->view, stream->bound_end - 1) + 1;
 	return 0;
 }

@@ -8,13 +8,26 @@
 
 #include <gmime/gmime.h>
 
-/*
- * `head` and `src` must outlive the stream and its substreams.  Positions
- * below head_len are in the head; position p above it is byte
- * p - head_len + body of the source, so a part is found again by numbers.
- */
-GMimeStream *stream_new(struct source *src, uint64_t body, uint64_t end,
-    const char *head, size_t head_len);
+/* Where a part lacks the empty line between its header and its body. */
+struct stitch {
+	uint64_t offset; /* of the source */
+	uint32_t skip;	 /* bytes of the source that are left out there */
+	bool is_line;	 /* a line end is shown there */
+	int64_t shift;	 /* what all of them up to this one add */
+};
+
+/* What gmime is shown of [begin, end) of a source. */
+struct view {
+	struct source *src;
+	uint64_t begin, end;
+	const char *head; /* in front of it */
+	size_t head_len;
+	struct stitch *stitches; /* in order */
+	size_t n_stitches;
+};
+
+/* `view` must outlive the stream and its substreams. */
+GMimeStream *stream_new(const struct view *view);
 
 /* Where in the source a substream lies; -1: not one of ours. */
 int stream_range(GMimeStream *stream, uint64_t *start_r, uint64_t *end_r);

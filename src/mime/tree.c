@@ -15,7 +15,6 @@
 #include "mime/attachment.h"
 #include "mime/param.h"
 #include "mime/scan.h"
-#include "mime/stream.h"
 
 #ifdef MAILHERD_SANITIZED
 #include <sanitizer/lsan_interface.h>
@@ -23,13 +22,22 @@
 
 /* What a multipart means for its children. */
 enum kind { KIND_MIXED, KIND_ALTERNATIVE, KIND_RELATED, KIND_SIGNED,
-	KIND_ENCRYPTED, KIND_REPORT };
+	KIND_ENCRYPTED, KIND_REPORT, KIND_DIGEST, KIND_APPLEDOUBLE };
+
+/* Where a part stands in its multipart. */
+struct spot {
+	enum kind parent;
+	bool is_root; /* the part that the others serve, or the first */
+	unsigned depth;
+};
 
 struct builder {
 	struct arena *arena;
+	struct source *src;
 	const struct mime_limits *limits;
 	struct tree *tree;
-	const char *reason;
+	unsigned group;
+	const char *apple_name; /* in the first half of an AppleDouble */
 };
 
 void
@@ -63,6 +71,9 @@ kind_of(const char *type)
 		{ "multipart/signed", KIND_SIGNED },
 		{ "multipart/encrypted", KIND_ENCRYPTED },
 		{ "multipart/report", KIND_REPORT },
+		{ "multipart/digest", KIND_DIGEST },
+		{ "multipart/appledouble", KIND_APPLEDOUBLE },
+		{ "multipart/x-appledouble", KIND_APPLEDOUBLE },
 	};
 	size_t i;
 
@@ -81,85 +92,117 @@ is_multipart(const char *type)
 /* --- roles --------------------------------------------------------------- */
 
 static bool
+is_one_of(const char *type, const char *const *types)
+{
+	for (; *types != NULL; types++)
+		if (strcmp(*types, type) == 0)
+			return true;
+	return false;
+}
+
+bool
+type_is_message(const char *type)
+{
+	static const char *const types[] = { "message/rfc822",
+		"message/rfc2822", "message/global", "message/news",
+		"message/x-rfc822", NULL };
+
+	return is_one_of(type, types);
+}
+
+/* A text that nobody reads as it is. */
+static bool
+is_data(const char *type)
+{
+	static const char *const types[] = { "text/calendar", "text/css",
+		"text/csv", "text/directory", "text/javascript",
+		"text/rfc822-headers", "text/rtf", "text/tab-separated-values",
+		"text/vcard", "text/watch-html", "text/x-amp-html",
+		"text/x-vcalendar", "text/x-vcard", "text/xml", NULL };
+
+	return is_one_of(type, types);
+}
+
+static bool
 is_readable(const char *type, enum leaf_role *role_r)
 {
 	static const char *const plain[] = { "text/plain", "text/enriched",
-		"text/richtext", "text/markdown", "text/x-markdown" };
-	size_t i;
+		"text/richtext", "text/markdown", "text/x-markdown", NULL };
+	static const char *const html[] = { "text/html",
+		"application/xhtml+xml", NULL };
 
-	*role_r = ROLE_HTML;
-	if (strcmp(type, "text/html") == 0 ||
-	    strcmp(type, "application/xhtml+xml") == 0)
-		return true;
-	*role_r = ROLE_PLAIN;
-	for (i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
-		if (strcmp(plain[i], type) == 0)
-			return true;
-	return false;
+	*role_r = is_one_of(type, html) ? ROLE_HTML : ROLE_PLAIN;
+	return *role_r == ROLE_HTML || is_one_of(type, plain);
 }
 
 static bool
 is_signature(const char *type)
 {
-	return strcmp(type, "application/pgp-signature") == 0 ||
-	    strcmp(type, "application/pkcs7-signature") == 0 ||
-	    strcmp(type, "application/x-pkcs7-signature") == 0;
+	static const char *const types[] = { "application/pgp-signature",
+		"application/pkcs7-signature",
+		"application/x-pkcs7-signature", NULL };
+
+	return is_one_of(type, types);
 }
 
 /* As a file beside the text, or by its place in the parent. */
 static enum leaf_role
-role_of(struct builder *b, const struct leaf *leaf, enum kind parent,
-    unsigned index)
+role_of(struct builder *b, struct leaf *leaf, const struct spot *spot)
 {
 	const char *word = param_word(b->arena,
 	    &leaf->headers.fields[HEADER_DISPOSITION]);
-	bool is_first = b->tree->n == 0;
+	bool is_file = strcmp(word, "attachment") == 0 ||
+	    (leaf->name != NULL && b->tree->n > 0 &&
+	    !(spot->parent == KIND_RELATED && spot->is_root));
 	enum leaf_role role;
 
-	if (parent == KIND_ENCRYPTED)
-		return index == 0 ? ROLE_CONTROL : ROLE_FILE;
-	if (is_signature(leaf->type) || (parent == KIND_SIGNED && index > 0))
+	if (spot->parent == KIND_ENCRYPTED)
+		return spot->is_root ? ROLE_CONTROL : ROLE_FILE;
+	if (is_signature(leaf->type) ||
+	    (spot->parent == KIND_SIGNED && !spot->is_root))
 		return ROLE_SIGNATURE;
-	if (parent == KIND_REPORT && index > 0)
+	if (spot->parent == KIND_REPORT && !spot->is_root)
 		return ROLE_REPORT;
-	if (is_readable(leaf->type, &role)) {
-		if (strcmp(word, "attachment") == 0 ||
-		    (leaf->name != NULL && !is_first) ||
-		    (parent == KIND_RELATED && index > 0))
-			return ROLE_FILE;
-		return role;
-	}
+	if (spot->parent == KIND_APPLEDOUBLE)
+		return spot->is_root ? ROLE_CONTROL : ROLE_FILE;
+	is_file |= leaf->is_related;
+	if (is_readable(leaf->type, &role))
+		return is_file ? ROLE_FILE : role;
+	if (strncmp(leaf->type, "text/", 5) != 0)
+		return ROLE_FILE;
 	/* text/x-amp-html and the like: other forms of the text. */
-	if (parent == KIND_ALTERNATIVE && leaf->name == NULL &&
-	    strncmp(leaf->type, "text/", 5) == 0 &&
-	    strcmp(leaf->type, "text/calendar") != 0)
+	if (spot->parent == KIND_ALTERNATIVE && leaf->name == NULL &&
+	    strcmp(leaf->type, "text/calendar") != 0) {
+		leaf->is_second = !is_data(leaf->type);
 		return ROLE_CONTROL;
-	return ROLE_FILE;
-}
-
-static struct leaf *
-new_leaf(struct builder *b)
-{
-	struct leaf *leaf = ARENA_NEW(b->arena, struct leaf);
-
-	return leaf;
+	}
+	return is_file || leaf->name != NULL || is_data(leaf->type)
+	    ? ROLE_FILE : ROLE_PLAIN; /* RFC 2046 4.1.4 */
 }
 
 static void
-add_leaf(struct builder *b, struct leaf *leaf, enum kind parent,
-    unsigned index)
+add_leaf(struct builder *b, struct leaf *leaf, const struct spot *spot)
 {
 	const struct field *f = leaf->headers.fields;
 
 	headers_to_utf8(b->arena, &leaf->headers, b->tree->charset);
+	if (leaf->type == NULL && f[HEADER_CONTENT_TYPE].value != NULL)
+		leaf->type = param_type(b->arena, &f[HEADER_CONTENT_TYPE]);
 	if (leaf->type == NULL)
-		leaf->type = f[HEADER_CONTENT_TYPE].value == NULL
-		    ? "text/plain"
-		    : param_type(b->arena, &f[HEADER_CONTENT_TYPE]);
-	leaf->name = attachment_name(b->arena, &f[HEADER_CONTENT_TYPE],
-	    &f[HEADER_DISPOSITION]);
-	leaf->role = leaf->is_raw ? ROLE_PLAIN
-	    : role_of(b, leaf, parent, index);
+		leaf->type = spot->parent == KIND_DIGEST ? "message/rfc822"
+		    : "text/plain";
+	if (leaf->name == NULL)
+		leaf->name = attachment_name(b->arena,
+		    &f[HEADER_CONTENT_TYPE], &f[HEADER_DISPOSITION]);
+	if (spot->parent == KIND_APPLEDOUBLE) {
+		if (leaf->name == NULL && !spot->is_root)
+			leaf->name = b->apple_name;
+		b->apple_name = leaf->name;
+	}
+	leaf->is_related = spot->parent == KIND_RELATED && !spot->is_root;
+	leaf->src = b->src;
+	leaf->group = b->group;
+	leaf->role = leaf->is_raw ? ROLE_PLAIN : role_of(b, leaf, spot);
 	leaf->is_text = leaf->role == ROLE_PLAIN || leaf->role == ROLE_HTML;
 	leaf->is_listed = !leaf->is_text && leaf->role != ROLE_CONTROL;
 	if (leaf->is_text && b->tree->charset == CHARSET_GUESSED)
@@ -170,11 +213,20 @@ add_leaf(struct builder *b, struct leaf *leaf, enum kind parent,
 	b->tree->n++;
 }
 
+void
+tree_add(struct arena *arena, struct tree *tree, struct leaf *leaf)
+{
+	struct builder b = { .arena = arena, .src = leaf->src, .tree = tree };
+	struct spot spot = { .parent = KIND_MIXED, .is_root = true };
+
+	add_leaf(&b, leaf, &spot);
+}
+
 /* A multipart without parts is shown as it stands. */
 static struct leaf *
 raw_leaf(struct builder *b)
 {
-	struct leaf *leaf = new_leaf(b);
+	struct leaf *leaf = ARENA_NEW(b->arena, struct leaf);
 
 	leaf->type = "text/plain";
 	leaf->is_raw = true;
@@ -206,10 +258,9 @@ copy_headers(struct builder *b, GMimeObject *object, struct headers *h)
 }
 
 static void
-add_part(struct builder *b, GMimeObject *object, enum kind parent,
-    unsigned index)
+add_part(struct builder *b, GMimeObject *object, const struct spot *spot)
 {
-	struct leaf *leaf = new_leaf(b);
+	struct leaf *leaf = ARENA_NEW(b->arena, struct leaf);
 	GMimeDataWrapper *content = NULL;
 	GMimeStream *stream = NULL;
 
@@ -221,7 +272,27 @@ add_part(struct builder *b, GMimeObject *object, enum kind parent,
 	if (stream == NULL ||
 	    stream_range(stream, &leaf->start, &leaf->end) == -1)
 		leaf->start = leaf->end = 0;
-	add_leaf(b, leaf, parent, index);
+	add_leaf(b, leaf, spot);
+}
+
+/* A multipart that holds no part: what stands in front of parts. */
+static void
+add_prologue(struct builder *b, GMimeMultipart *multipart,
+    const struct spot *spot)
+{
+	const char *text = g_mime_multipart_get_prologue(multipart);
+	struct leaf *leaf;
+	struct source *src;
+
+	if (text == NULL)
+		return;
+	src = ARENA_NEW(b->arena, struct source);
+	*src = (struct source){ .fd = -1, .size = strlen(text),
+		.mem = (unsigned char *)arena_strdup(b->arena, text) };
+	leaf = raw_leaf(b);
+	leaf->end = src->size;
+	add_leaf(b, leaf, spot);
+	leaf->src = src;
 }
 
 /*
@@ -251,36 +322,88 @@ choose(struct leaf **starts, unsigned n)
 			leaf->is_alternative |= leaf->is_text;
 }
 
-static void walk(struct builder *b, GMimeObject *object, enum kind parent,
-    unsigned index, unsigned depth);
+/* --- the root of a multipart/related ------------------------------------- */
 
-static void
-walk_multipart(struct builder *b, GMimeMultipart *multipart, unsigned depth)
+static const char *
+without_brackets(const char *id, size_t *len)
+{
+	if (*len > 0 && *id == '<') {
+		id++;
+		--*len;
+	}
+	if (*len > 0 && id[*len - 1] == '>')
+		--*len;
+	return id;
+}
+
+static bool
+is_same_id(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	a = without_brackets(a, &a_len);
+	b = without_brackets(b, &b_len);
+	return a_len == b_len && memcmp(a, b, a_len) == 0;
+}
+
+/* How much a part looks like the root: by its id, as text, not at all. */
+static int
+root_rank(struct builder *b, GMimeObject *part, const char *start,
+    size_t start_len)
+{
+	struct headers h = { 0 };
+	const struct field *id = &h.fields[HEADER_CONTENT_ID];
+	const char *type;
+	enum leaf_role role;
+
+	copy_headers(b, part, &h);
+	if (start != NULL && id->value != NULL &&
+	    is_same_id(start, start_len, id->value, id->len))
+		return 2;
+	type = param_type(b->arena, &h.fields[HEADER_CONTENT_TYPE]);
+	return is_multipart(type) || is_readable(type, &role) ? 1 : 0;
+}
+
+/* "start" names it; else it is the first, unless that is no text. */
+static unsigned
+related_root(struct builder *b, GMimeMultipart *multipart,
+    const struct field *type)
 {
 	unsigned i, n = (unsigned)g_mime_multipart_get_count(multipart);
-	struct leaf *leaf, **starts, ***marks;
-	struct headers h = { 0 };
-	const char *prologue, *type;
-	enum kind kind;
+	unsigned root = 0;
+	const char *start, *ignored;
+	int rank, best = 0;
+	size_t len;
 
-	copy_headers(b, (GMimeObject *)multipart, &h);
-	type = param_type(b->arena, &h.fields[HEADER_CONTENT_TYPE]);
-	kind = kind_of(type);
-	if (n == 0) {
-		prologue = g_mime_multipart_get_prologue(multipart);
-		if (prologue == NULL)
-			return;
-		leaf = raw_leaf(b);
-		leaf->bytes = arena_strdup(b->arena, prologue);
-		leaf->end = strlen(prologue);
-		add_leaf(b, leaf, kind, 0);
-		return;
+	start = parameter_bytes(b->arena, type, "start", &len, &ignored);
+	for (i = 0; i < n && best < (start == NULL ? 1 : 2); i++) {
+		rank = root_rank(b, g_mime_multipart_get_part(multipart,
+		    (int)i), start, len);
+		if (rank > best) {
+			best = rank;
+			root = i;
+		}
 	}
+	return root;
+}
+
+/* ------------------------------------------------------------------------- */
+
+static void walk(struct builder *b, GMimeObject *object,
+    const struct spot *spot);
+
+static void
+walk_parts(struct builder *b, GMimeMultipart *multipart, enum kind kind,
+    unsigned root, unsigned depth)
+{
+	unsigned i, n = (unsigned)g_mime_multipart_get_count(multipart);
+	struct leaf **starts, ***marks;
+
 	marks = ARENA_ARRAY(b->arena, struct leaf **, n + 1);
 	for (i = 0; i < n; i++) {
+		struct spot spot = { .parent = kind, .is_root = i == root,
+			.depth = depth + 1 };
+
 		marks[i] = b->tree->last;
-		walk(b, g_mime_multipart_get_part(multipart, (int)i), kind, i,
-		    depth + 1);
+		walk(b, g_mime_multipart_get_part(multipart, (int)i), &spot);
 	}
 	marks[n] = b->tree->last;
 	if (kind != KIND_ALTERNATIVE)
@@ -292,17 +415,44 @@ walk_multipart(struct builder *b, GMimeMultipart *multipart, unsigned depth)
 }
 
 static void
-walk(struct builder *b, GMimeObject *object, enum kind parent, unsigned index,
-    unsigned depth)
+walk_multipart(struct builder *b, GMimeMultipart *multipart,
+    const struct spot *spot)
 {
-	if (depth > b->limits->depth) {
-		b->reason = "multiparts are nested too deeply";
+	unsigned n = (unsigned)g_mime_multipart_get_count(multipart);
+	unsigned root = 0;
+	const struct field *type;
+	struct headers h = { 0 };
+	bool is_outer;
+	enum kind kind;
+
+	copy_headers(b, (GMimeObject *)multipart, &h);
+	type = &h.fields[HEADER_CONTENT_TYPE];
+	kind = kind_of(param_type(b->arena, type));
+	if (n == 0) {
+		add_prologue(b, multipart, spot);
 		return;
 	}
-	if (GMIME_IS_MULTIPART(object))
-		walk_multipart(b, (GMimeMultipart *)object, depth);
+	if (kind == KIND_RELATED)
+		root = related_root(b, multipart, type);
+	if (kind == KIND_APPLEDOUBLE && n == 1)
+		kind = KIND_MIXED;
+	is_outer = kind == KIND_ALTERNATIVE && b->group == 0;
+	if (is_outer)
+		b->group = ++b->tree->n_groups;
+	walk_parts(b, multipart, kind, root, spot->depth);
+	if (is_outer)
+		b->group = 0;
+}
+
+static void
+walk(struct builder *b, GMimeObject *object, const struct spot *spot)
+{
+	if (spot->depth > b->limits->depth)
+		b->tree->reason = "multiparts are nested too deeply";
+	else if (GMIME_IS_MULTIPART(object))
+		walk_multipart(b, (GMimeMultipart *)object, spot);
 	else
-		add_part(b, object, parent, index);
+		add_part(b, object, spot);
 }
 
 /* --- the message --------------------------------------------------------- */
@@ -325,66 +475,73 @@ make_head(struct arena *arena, const char *type, const char *boundary)
 }
 
 static void
-parse(struct builder *b, struct source *src, uint64_t begin, uint64_t end,
-    const char *head)
+parse(struct builder *b, const struct view *view)
 {
-	GMimeStream *stream = stream_new(src, begin, end, head, strlen(head));
+	GMimeStream *stream = stream_new(view);
 	GMimeParser *parser = g_mime_parser_new_with_stream(stream);
+	struct spot spot = { .parent = KIND_MIXED, .is_root = true,
+		.depth = 1 };
 	GMimeObject *object;
 
 	g_mime_parser_set_persist_stream(parser, TRUE);
 	object = g_mime_parser_construct_part(parser, NULL);
 	if (object != NULL && GMIME_IS_MULTIPART(object) &&
 	    g_mime_multipart_get_count((GMimeMultipart *)object) > 0)
-		walk(b, object, KIND_MIXED, 0, 1);
+		walk(b, object, &spot);
 	g_clear_object(&object);
 	g_object_unref(parser);
 	g_object_unref(stream);
 }
 
 static void
-add_whole(struct builder *b, struct source *src,
-    const struct headers *headers, bool is_raw)
+add_whole(struct builder *b, const struct headers *headers, bool is_raw)
 {
-	struct leaf *leaf = is_raw ? raw_leaf(b) : new_leaf(b);
+	struct leaf *leaf = is_raw ? raw_leaf(b)
+	    : ARENA_NEW(b->arena, struct leaf);
+	struct spot spot = { .parent = KIND_MIXED, .is_root = true };
 
 	leaf->headers = *headers;
 	leaf->start = headers->body;
-	leaf->end = src->size;
-	add_leaf(b, leaf, KIND_MIXED, 0);
+	leaf->end = headers->end;
+	add_leaf(b, leaf, &spot);
 }
 
-const char *
+/* NULL: none that could stand on a line. */
+static const char *
+read_boundary(struct arena *arena, const struct field *type)
+{
+	const char *boundary, *ignored;
+	size_t len;
+
+	boundary = parameter_bytes(arena, type, "boundary", &len, &ignored);
+	while (boundary != NULL && len > 0 && boundary[len - 1] == ' ')
+		len--; /* no delimiter line ends in blanks */
+	return boundary == NULL || len == 0 ? NULL
+	    : arena_strndup(arena, boundary, len);
+}
+
+void
 tree_build(struct arena *arena, struct source *src,
     const struct headers *headers, const struct mime_limits *limits,
     struct tree *tree)
 {
-	struct builder b = { .arena = arena, .limits = limits, .tree = tree };
+	struct builder b = { .arena = arena, .src = src, .limits = limits,
+		.tree = tree };
 	const struct field *field = &headers->fields[HEADER_CONTENT_TYPE];
-	uint64_t begin, end;
-	const char *type = param_type(arena, field), *boundary, *ignored;
-	size_t len;
+	const char *type = param_type(arena, field), *boundary = NULL;
+	struct view view = { .src = src, .begin = headers->body,
+		.end = headers->end };
 
 	*tree = (struct tree){ .last = &tree->first };
-	if (!is_multipart(type)) {
-		add_whole(&b, src, headers, false);
-		return NULL;
+	if (is_multipart(type))
+		boundary = read_boundary(arena, field);
+	if (boundary != NULL) {
+		tree->reason = scan_body(arena, &view, boundary, limits);
+		view.head = make_head(arena, type, boundary);
+		view.head_len = strlen(view.head);
+		if (view.begin < view.end)
+			parse(&b, &view);
 	}
-	boundary = parameter_bytes(arena, field, "boundary", &len, &ignored);
-	while (boundary != NULL && len > 0 && boundary[len - 1] == ' ')
-		len--; /* no delimiter line ends in blanks */
-	if (boundary == NULL || len == 0) {
-		add_whole(&b, src, headers, true);
-		return NULL;
-	}
-	boundary = arena_strndup(arena, boundary, len);
-	b.reason = scan_body(src, headers->body, src->size, boundary, limits,
-	    &begin, &end);
-	if (b.reason != NULL)
-		return b.reason;
-	if (begin < end)
-		parse(&b, src, begin, end, make_head(arena, type, boundary));
-	if (tree->n == 0 && b.reason == NULL)
-		add_whole(&b, src, headers, true);
-	return b.reason;
+	if (tree->n == 0)
+		add_whole(&b, headers, is_multipart(type));
 }

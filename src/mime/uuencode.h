@@ -5,7 +5,9 @@
 #define MIME_UUENCODE_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct uu_file {
@@ -15,10 +17,24 @@ struct uu_file {
 };
 
 /*
- * Takes complete uuencoded files out of `text` (LF line ends, changed in
- * place; returns the new length) and puts them in front of *files.
+ * Text without its files goes to `out`, up to `max` bytes there.  Text comes in
+ * pieces with LF line ends, best of whole lines.
  */
-size_t uuencode_extract(struct arena *arena, char *text, size_t len,
-    struct uu_file **files);
+struct uu {
+	struct arena *arena;
+	struct buf *out;
+	size_t max;
+	bool is_cut;	       /* there was more text */
+	struct uu_file *files; /* the last one first */
+	unsigned n_files;
+	/* of the file that is being read */
+	const char *name; /* NULL: none */
+	size_t begin;	  /* of out, should it turn out to be text */
+	uint64_t size;
+	bool is_base64, was_empty, is_over;
+};
+
+void uuencode_feed(struct uu *u, const char *text, size_t len);
+void uuencode_end(struct uu *u);
 
 #endif

@@ -260,7 +260,7 @@ add_input_str(struct tsv_input *inputs, size_t *n, const char *text,
 static void
 add_search(struct batch *b, const struct content *c)
 {
-	struct tsv_input inputs[4 + 2 * SEARCH_RECIPIENTS +
+	struct tsv_input inputs[5 + 2 * SEARCH_RECIPIENTS +
 	    SEARCH_ATTACHMENTS];
 	struct column *column = &b->columns[M_TSV];
 	size_t i, mark, n = 0;
@@ -275,6 +275,7 @@ add_search(struct batch *b, const struct content *c)
 	for (i = 0; i < c->n_attachments && i < SEARCH_ATTACHMENTS; i++)
 		add_input_str(inputs, &n, c->attachments[i].filename, 'C');
 	add_input(inputs, &n, c->text, c->text_len, 'D');
+	add_input(inputs, &n, c->extra, c->extra_len, 'D');
 	mark = column_begin(column);
 	tsvector_build(&column->bytes, inputs, n);
 	column_end(column, mark);

@@ -80,8 +80,10 @@ struct content {
 	const char **references; /* ids, oldest first, without < > */
 	size_t n_references;
 
-	const char *text; /* what a person would read, for search */
+	const char *text; /* what a person would read */
 	size_t text_len;
+	const char *extra; /* searched only: other forms, attached messages */
+	size_t extra_len;
 	const char *snippet; /* first 160 characters or so, one line */
 
 	struct attachment *attachments;

@@ -1,0 +1,179 @@
+/*
+ * calendar.c - what a person reads of an invitation.
+ *
+ * Runs in: children that parse.  Never blocks.
+ *
+ * Lines are unfolded and looked at one by one; nothing is checked, for any part
+ * of a broken calendar is better than none.  Alarms repeat what the event says
+ * and are left out.  vCalendar 1.0 had quoted-printable values.
+ */
+#include "mime/calendar.h"
+
+#include "mime/charset.h"
+#include "mime/decode.h"
+
+#include <ctype.h>
+
+#define LINE_MAX_BYTES ((size_t)65536)
+
+struct content_line {
+	const char *name, *params, *value;
+	size_t name_len, params_len, value_len;
+};
+
+static bool
+is_name(const struct content_line *l, const char *name)
+{
+	return strlen(name) == l->name_len &&
+	    strncasecmp(name, l->name, l->name_len) == 0;
+}
+
+static bool
+is_value(const struct content_line *l, const char *value)
+{
+	return strlen(value) == l->value_len &&
+	    strncasecmp(value, l->value, l->value_len) == 0;
+}
+
+/* NAME;PARAM="a:b":VALUE */
+static bool
+split_line(const char *p, size_t len, struct content_line *l)
+{
+	const char *end = p + len, *q = p;
+	bool is_quoted = false;
+
+	while (q < end && *q != ';' && *q != ':')
+		q++;
+	*l = (struct content_line){ .name = p, .name_len = (size_t)(q - p),
+		.params = q };
+	for (; q < end && (is_quoted || *q != ':'); q++)
+		is_quoted ^= *q == '"';
+	if (q == end)
+		return false;
+	l->params_len = (size_t)(q - l->params);
+	l->value = q + 1;
+	l->value_len = (size_t)(end - q - 1);
+	return true;
+}
+
+/* The next line without its folds, into `line`; behind it in the text. */
+static const char *
+unfold(struct buf *line, const char *p, const char *end)
+{
+	const char *eol, *stop;
+
+	buf_reset(line);
+	do {
+		eol = memchr(p, '\n', (size_t)(end - p));
+		stop = eol == NULL ? end : eol;
+		while (stop > p && stop[-1] == '\r')
+			stop--;
+		if (line->len < LINE_MAX_BYTES)
+			buf_add(line, p, (size_t)(stop - p));
+		p = eol == NULL ? end : eol + 1;
+	} while (p < end && (*p == ' ' || *p == '\t') && p++ < end);
+	return p;
+}
+
+static bool
+has_param(const struct content_line *l, const char *word)
+{
+	size_t len = strlen(word), i;
+
+	for (i = 0; i + len <= l->params_len; i++)
+		if (strncasecmp(l->params + i, word, len) == 0)
+			return true;
+	return false;
+}
+
+/* Of a vCalendar: its soft line breaks have no blank behind them. */
+static const char *
+add_qp_lines(struct buf *line, const char *p, const char *end)
+{
+	const char *eol;
+
+	while (line->len > 0 && line->data[line->len - 1] == '=' && p < end &&
+	    line->len < LINE_MAX_BYTES) {
+		line->len--;
+		eol = memchr(p, '\n', (size_t)(end - p));
+		eol = eol == NULL ? end : eol;
+		buf_add(line, p, (size_t)(eol - p));
+		while (line->len > 0 && line->data[line->len - 1] == '\r')
+			line->len--;
+		p = eol == end ? end : eol + 1;
+	}
+	return p;
+}
+
+static void
+add_value(struct buf *out, const char *p, size_t len, size_t max)
+{
+	size_t i;
+
+	for (i = 0; i < len && out->len < max; i++) {
+		if (p[i] == '\\' && i + 1 < len) {
+			i++;
+			buf_addc(out, p[i] == 'n' || p[i] == 'N' ? '\n'
+			    : p[i]);
+		} else if ((unsigned char)p[i] >= 0x20 || p[i] == '\t' ||
+		    p[i] == '\n') {
+			buf_addc(out, p[i]);
+		}
+	}
+	buf_addc(out, '\n');
+}
+
+static void
+add_qp_value(struct arena *arena, struct buf *out,
+    const struct content_line *l, size_t max)
+{
+	struct sink sink = { .max = SIZE_MAX };
+	struct decoder_state d;
+	const char *text;
+	size_t len;
+
+	decode_init(&d, ENCODING_QP, &sink);
+	decode_feed(&d, (const unsigned char *)l->value, l->value_len);
+	decode_end(&d);
+	text = charset_convert(arena, CHARSET_GUESSED, buf_str(&sink.kept),
+	    sink.kept.len, &len);
+	add_value(out, text, len, max);
+	buf_release(&sink.kept);
+}
+
+static bool
+is_wanted(const struct content_line *l)
+{
+	return l->value_len > 0 && (is_name(l, "SUMMARY") ||
+	    is_name(l, "LOCATION") || is_name(l, "DESCRIPTION") ||
+	    is_name(l, "COMMENT"));
+}
+
+void
+calendar_to_text(struct arena *arena, struct buf *out, const char *text,
+    size_t len, size_t max)
+{
+	const char *p = text, *end = text + len;
+	struct buf line = BUF_INIT;
+	struct content_line l;
+	bool is_alarm = false;
+
+	while (p < end && out->len < max) {
+		p = unfold(&line, p, end);
+		if (line.len == 0 || !split_line(line.data, line.len, &l))
+			continue;
+		if (is_name(&l, "BEGIN") || is_name(&l, "END"))
+			is_alarm = is_name(&l, "BEGIN") &&
+			    is_value(&l, "VALARM");
+		if (is_alarm || !is_wanted(&l))
+			continue;
+		if (!has_param(&l, "QUOTED-PRINTABLE")) {
+			add_value(out, l.value, l.value_len, max);
+			continue;
+		}
+		p = add_qp_lines(&line, p, end);
+		split_line(line.data, line.len, &l);
+		add_qp_value(arena, out, &l, max);
+	}
+	buf_release(&line);
+}

@@ -1,0 +1,17 @@
+/*
+ * calendar.h - what a person reads of an invitation (RFC 5545).
+ */
+#ifndef MIME_CALENDAR_H
+#define MIME_CALENDAR_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+/*
+ * Appends the values of SUMMARY, LOCATION, DESCRIPTION and COMMENT, a line
+ * each or more, up to about `max` bytes.  `text` is clean UTF-8.
+ */
+void calendar_to_text(struct arena *arena, struct buf *out, const char *text,
+    size_t len, size_t max);
+
+#endif
