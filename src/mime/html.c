@@ -357,6 +357,16 @@ html_release(struct html *h)
 	buf_release(&h->rest);
 }
 
+void
+html_to_text(struct buf *out, const char *html, size_t len, size_t max)
+{
+	struct html h;
+
+	html_init(&h, out, max);
+	html_feed(&h, html, len, true);
+	html_release(&h);
+}
+
 /* --- references ---------------------------------------------------------- */
 
 static const char *

@@ -28,6 +28,9 @@ void html_init(struct html *h, struct buf *out, size_t max);
 void html_feed(struct html *h, const char *html, size_t len, bool is_last);
 void html_release(struct html *h);
 
+/* All in one piece. */
+void html_to_text(struct buf *out, const char *html, size_t len, size_t max);
+
 /* The content ids of cid: references, decoded. */
 struct cid_list {
 	const char **ids;

@@ -237,20 +237,16 @@ reading_sample(struct reading *r, const struct leaf *leaf, struct buf *out,
 {
 	size_t size = 8 * max, before = out->len, len;
 	const char *bytes, *text;
-	struct html html;
 
 	do {
 		out->len = before;
 		bytes = leaf_bytes(r->arena, leaf, size, &len);
 		text = charset_convert(r->arena, leaf_charset(r, leaf, bytes,
 		    len), bytes, len, &len);
-		if (leaf->role == ROLE_HTML) {
-			html_init(&html, out, max);
-			html_feed(&html, text, len, true);
-			html_release(&html);
-		} else {
+		if (leaf->role == ROLE_HTML)
+			html_to_text(out, text, len, max);
+		else
 			buf_add(out, text, len < max ? len : max);
-		}
 	} while (out->len - before < max / 2 &&
 	    leaf->end - leaf->start > size && (size *= 4) <= SAMPLE_MAX);
 }
