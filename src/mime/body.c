@@ -139,6 +139,7 @@ read_alternative(struct reader *r, const struct leaf *leaf)
 	len = r->text.len - start;
 	text = buf_str(&r->text) + start;
 	if (reading_is_blank(text, len)) {
+		r->text.len = start;
 		add_forms(r, leaf, end, true, &r->text);
 	} else if (len < ALTERNATIVE_STUB &&
 	    sample_other(r, leaf, end, start, &sample) &&

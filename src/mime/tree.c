@@ -34,6 +34,7 @@ struct spot {
 struct builder {
 	struct arena *arena;
 	struct source *src;
+	const struct headers *headers; /* those of the whole */
 	const struct mime_limits *limits;
 	struct tree *tree;
 	unsigned group;
@@ -425,7 +426,11 @@ walk_multipart(struct builder *b, GMimeMultipart *multipart,
 	bool is_outer;
 	enum kind kind;
 
-	copy_headers(b, (GMimeObject *)multipart, &h);
+	/* Of the whole gmime does not know the header. */
+	if (spot->depth > 1)
+		copy_headers(b, (GMimeObject *)multipart, &h);
+	else
+		h = *b->headers;
 	type = &h.fields[HEADER_CONTENT_TYPE];
 	kind = kind_of(param_type(b->arena, type));
 	if (n == 0) {
@@ -474,7 +479,8 @@ make_head(struct arena *arena, const char *type, const char *boundary)
 	    type, escaped);
 }
 
-static void
+/* false: gmime sees no part in it. */
+static bool
 parse(struct builder *b, const struct view *view)
 {
 	GMimeStream *stream = stream_new(view);
@@ -482,15 +488,18 @@ parse(struct builder *b, const struct view *view)
 	struct spot spot = { .parent = KIND_MIXED, .is_root = true,
 		.depth = 1 };
 	GMimeObject *object;
+	bool has_parts;
 
 	g_mime_parser_set_persist_stream(parser, TRUE);
 	object = g_mime_parser_construct_part(parser, NULL);
-	if (object != NULL && GMIME_IS_MULTIPART(object) &&
-	    g_mime_multipart_get_count((GMimeMultipart *)object) > 0)
+	has_parts = object != NULL && GMIME_IS_MULTIPART(object) &&
+	    g_mime_multipart_get_count((GMimeMultipart *)object) > 0;
+	if (has_parts)
 		walk(b, object, &spot);
 	g_clear_object(&object);
 	g_object_unref(parser);
 	g_object_unref(stream);
+	return has_parts;
 }
 
 static void
@@ -525,12 +534,14 @@ tree_build(struct arena *arena, struct source *src,
     const struct headers *headers, const struct mime_limits *limits,
     struct tree *tree)
 {
-	struct builder b = { .arena = arena, .src = src, .limits = limits,
-		.tree = tree };
+	struct builder b = { .arena = arena, .src = src, .headers = headers,
+		.limits = limits, .tree = tree };
 	const struct field *field = &headers->fields[HEADER_CONTENT_TYPE];
 	const char *type = param_type(arena, field), *boundary = NULL;
 	struct view view = { .src = src, .begin = headers->body,
 		.end = headers->end };
+
+	bool has_parts = false;
 
 	*tree = (struct tree){ .last = &tree->first };
 	if (is_multipart(type))
@@ -540,8 +551,8 @@ tree_build(struct arena *arena, struct source *src,
 		view.head = make_head(arena, type, boundary);
 		view.head_len = strlen(view.head);
 		if (view.begin < view.end)
-			parse(&b, &view);
+			has_parts = parse(&b, &view);
 	}
-	if (tree->n == 0)
+	if (!has_parts)
 		add_whole(&b, headers, is_multipart(type));
 }

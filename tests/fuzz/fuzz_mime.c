@@ -32,7 +32,9 @@ check_content(const struct content *c)
 	check(c->in_reply_to);
 	check(c->snippet);
 	check(c->text);
-	if (strlen(c->text) != c->text_len)
+	check(c->extra);
+	if (strlen(c->text) != c->text_len ||
+	    strlen(c->extra) != c->extra_len)
 		abort();
 	for (i = 0; i < c->n_senders; i++) {
 		check(c->senders[i].name);
@@ -65,7 +67,7 @@ check_same(const struct content *a, const struct content *b)
 	if (a->state != b->state || !is_same(a->subject, b->subject) ||
 	    !is_same(a->from_addr, b->from_addr) ||
 	    !is_same(a->message_id, b->message_id) ||
-	    !is_same(a->text, b->text) ||
+	    !is_same(a->text, b->text) || !is_same(a->extra, b->extra) ||
 	    a->n_recipients != b->n_recipients ||
 	    a->n_references != b->n_references ||
 	    a->n_attachments != b->n_attachments)

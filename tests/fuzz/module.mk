@@ -33,6 +33,10 @@ FUZZ_TARGETS += fuzz_tsvector
 fuzz_tsvector_SOURCES = tests/fuzz/fuzz_tsvector.c
 fuzz_tsvector_LDADD = libstore.a libbase.a $(FUZZ_LIBS)
 
+FUZZ_TARGETS += fuzz_wrapped
+fuzz_wrapped_SOURCES = tests/fuzz/fuzz_wrapped.c
+fuzz_wrapped_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(FUZZ_LIBS)
+
 FUZZ_TARGETS += fuzz_mime
 fuzz_mime_SOURCES = tests/fuzz/fuzz_mime.c
 fuzz_mime_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(FUZZ_LIBS)

@@ -15,3 +15,8 @@ TESTS += test_mime_text
 test_mime_text_SOURCES = tests/unit/test_mime_text.c
 test_mime_text_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(UNIT_LIBS)
 EXTRA_DIST += tests/mime-cases
+
+check_PROGRAMS += test_mime_parts
+TESTS += test_mime_parts
+test_mime_parts_SOURCES = tests/unit/test_mime_parts.c
+test_mime_parts_LDADD = libmime.a libbase.a $(GMIME_LIBS) $(UNIT_LIBS)
