@@ -119,7 +119,7 @@ struct blob_gc_result {
 /*
  * Copies the live records out of segments with at least `min_dead_percent`
  * dead bytes and removes those segments; removes files of their own that no
- * row names and what killed writers left in tmp.  Touches nothing that was
+ * row names (or never did) and what killed writers left in tmp.  Touches nothing that was
  * written less than `min_age_secs` ago: its row may not be committed yet.
  * May run beside everything else, and be killed at any time.
  */

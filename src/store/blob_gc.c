@@ -21,6 +21,7 @@
 #include "store/blob_private.h"
 #include "store/store.h"
 
+#include <bsd/stdlib.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +33,7 @@
 #define BATCH_BLOBS 200
 #define BATCH_BYTES (8 << 20)
 #define FILES_AT_ONCE 10000
+#define ORPHANS_AT_ONCE 1000
 
 struct gc {
 	struct store *store;
@@ -309,6 +311,80 @@ look_at_files(struct gc *gc, struct arena *arena, int64_t min_age_secs,
 	return 0;
 }
 
+/* Files that a killed writer put in place before there was a row. */
+struct orphans {
+	uint8_t digests[ORPHANS_AT_ONCE][DIGEST_SIZE];
+	bool is_unknown[ORPHANS_AT_ONCE];
+	size_t n;
+};
+
+static int
+remove_orphans(struct gc *gc, struct orphans *o, struct err *err)
+{
+	size_t i;
+
+	if (store_blobs_unknown(gc->store,
+		(const uint8_t (*)[DIGEST_SIZE])o->digests, o->n,
+		o->is_unknown, err) == -1)
+		return -1;
+	for (i = 0; i < o->n; i++)
+		if (o->is_unknown[i] &&
+		    remove_file(gc, o->digests[i], err) == -1)
+			return -1;
+	o->n = 0;
+	return 0;
+}
+
+static int
+look_at_directory(struct gc *gc, unsigned number, struct orphans *o,
+    struct err *err)
+{
+	char name[BLOB_NAME_SIZE];
+	const struct dirent *entry;
+	struct stat st;
+	int fd, result = 0;
+	DIR *d;
+
+	snprintf(name, sizeof(name), "big/%02x", number);
+	fd = openat(gc->dir.fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd == -1 && errno == ENOENT)
+		return 0;
+	d = fd == -1 ? NULL : fdopendir(fd);
+	if (d == NULL)
+		return blob_fail(&gc->dir, name, "not opened", err);
+	while (result == 0 && (entry = readdir(d)) != NULL) {
+		if (!blob_digest_parse(entry->d_name, o->digests[o->n]) ||
+		    fstatat(dirfd(d), entry->d_name, &st, 0) == -1 ||
+		    st.st_mtime > gc->youngest_secs)
+			continue;
+		if (++o->n == ORPHANS_AT_ONCE)
+			result = remove_orphans(gc, o, err);
+	}
+	closedir(d);
+	return result;
+}
+
+/* From anywhere, so that none is missed for ever when the time is short. */
+static int
+look_for_orphans(struct gc *gc, struct err *err)
+{
+	struct orphans *o = xcalloc(1, sizeof(*o));
+	unsigned first = arc4random_uniform(256), i;
+	int result = 0;
+
+	for (i = 0; i < 256 && result == 0; i++) {
+		if (clock_mono_msecs() >= gc->deadline_mono_msecs) {
+			gc->result->has_more = true;
+			break;
+		}
+		result = look_at_directory(gc, (first + i) % 256, o, err);
+	}
+	if (result == 0 && o->n > 0)
+		result = remove_orphans(gc, o, err);
+	free(o);
+	return result;
+}
+
 /* A stream's writer holds a lock on it: what is old and free has none. */
 static void
 remove_abandoned(struct gc *gc, int tmp, const char *name)
@@ -375,6 +451,8 @@ blob_gc_for(struct store *store, const char *dir, unsigned min_dead_percent,
 		result = look_at_files(&gc, arena, min_age_secs, err);
 	if (result == 0)
 		result = look_at_streams(&gc, err);
+	if (result == 0)
+		result = look_for_orphans(&gc, err);
 	arena_free(&arena);
 	blob_writer_free(&gc.writer);
 	return result;

@@ -122,11 +122,11 @@ move_into_place(struct blob_stream *s, const uint8_t digest[DIGEST_SIZE],
 	snprintf(parent, sizeof(parent), "%.6s", name); /* "big/aa" */
 	if (fsync(s->fd) == -1)
 		return blob_fail(s->dir, s->name, "not synced", err);
-	if (mkdirat(s->dir->fd, parent, 0750) == 0) {
-		if (blob_dir_sync(s->dir, "big", err) == -1)
-			return -1;
-	} else if (errno != EEXIST)
+	if (mkdirat(s->dir->fd, parent, 0750) == -1 && errno != EEXIST)
 		return blob_fail(s->dir, parent, "not created", err);
+	/* Also when it was there: whoever made it may have died before. */
+	if (blob_dir_sync(s->dir, "big", err) == -1)
+		return -1;
 	return rename_and_sync(s, parent, name, err);
 }
 

@@ -276,3 +276,32 @@ store_blob_newest(struct store *s, struct blob_ref *ref_r, bool *is_any_r,
 	arena_free(&arena);
 	return 0;
 }
+
+int
+store_blobs_unknown(struct store *s, const uint8_t (*digests)[DIGEST_SIZE],
+    size_t n, bool *unknown_r, struct err *err)
+{
+	struct column column;
+	struct params p;
+	PGresult *res;
+	size_t i;
+	int row, rc;
+
+	column_init(&column, PG_BYTEA);
+	for (i = 0; i < n; i++) {
+		column_bytes(&column, digests[i], DIGEST_SIZE);
+		unknown_r[i] = false;
+	}
+	params_init(&p);
+	param_column(&p, &column);
+	rc = session_run(s, "SELECT k FROM unnest($1::bytea[]) "
+	    "WITH ORDINALITY d(digest, k) WHERE NOT EXISTS "
+	    "(SELECT FROM blob b WHERE b.digest = d.digest)", &p, &res, err);
+	column_release(&column);
+	if (rc == -1)
+		return -1;
+	for (row = 0; row < PQntuples(res); row++)
+		unknown_r[result_int8(res, row, 0) - 1] = true;
+	PQclear(res);
+	return 0;
+}

@@ -526,6 +526,10 @@ int store_blob_files_dead(struct store *s, int64_t min_age_secs, size_t limit,
     struct err *err);
 int store_blob_file_forget(struct store *s,
     const uint8_t digest[DIGEST_SIZE], struct err *err);
+/* Which of these are no blobs. */
+int store_blobs_unknown(struct store *s,
+    const uint8_t (*digests)[DIGEST_SIZE], size_t n, bool *unknown_r,
+    struct err *err);
 
 /* --- quarantine (R-SYNC-9) ----------------------------------------------------------- */
 

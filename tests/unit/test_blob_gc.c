@@ -151,6 +151,24 @@ store_blob_file_forget(struct store *s, const uint8_t digest[DIGEST_SIZE],
 	return 0;
 }
 
+int
+store_blobs_unknown(struct store *s, const uint8_t (*digests)[DIGEST_SIZE],
+    size_t n, bool *unknown_r, struct err *e)
+{
+	size_t i, k;
+
+	(void)s;
+	(void)e;
+	for (i = 0; i < n; i++) {
+		unknown_r[i] = true;
+		for (k = 0; k < n_rows; k++)
+			if (memcmp(rows[k].digest, digests[i],
+				DIGEST_SIZE) == 0)
+				unknown_r[i] = false;
+	}
+	return 0;
+}
+
 /* blob_id.c */
 static struct uuid database_id;
 
@@ -418,6 +436,24 @@ START_TEST(dead_files_go_unless_they_were_put_again)
 }
 END_TEST
 
+/* F-B16: its writer was killed before its row was there. */
+START_TEST(files_that_never_had_a_row_go_and_others_stay)
+{
+	struct blob_ref orphan, named;
+
+	put_file("orphan", &orphan);
+	put_file("named", &named);
+	rows[n_rows++] = named;
+	collect(50, 3600);
+	ck_assert_uint_eq(result.files_removed, 0);
+	collect(50, 0);
+	ck_assert_uint_eq(result.files_removed, 1);
+	ck_assert_int_eq(blob_read(dir, &orphan, is_as_named, NULL, &err),
+	    -1);
+	ck_assert_int_eq(blob_read(dir, &named, is_as_named, NULL, &err), 0);
+}
+END_TEST
+
 START_TEST(abandoned_streams_go_and_living_ones_stay)
 {
 	struct blob_stream *s;
@@ -453,6 +489,7 @@ main(void)
 	tcase_add_test(tc, a_row_that_appears_meanwhile_keeps_the_segment);
 	tcase_add_test(tc, a_damaged_record_keeps_its_segment);
 	tcase_add_test(tc, dead_files_go_unless_they_were_put_again);
+	tcase_add_test(tc, files_that_never_had_a_row_go_and_others_stay);
 	tcase_add_test(tc, abandoned_streams_go_and_living_ones_stay);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
