@@ -141,7 +141,9 @@ SELECT id, account_id, path, delimiter, role,
 	nullif(uidvalidity, 0) AS uidvalidity, nullif(uidnext, 0) AS uidnext,
 	nullif(highestmodseq, 0) AS highestmodseq, parked_until, park_reason,
 	messages, is_selectable, is_remapping, backfill_below, server_messages,
-	missing_since, no_condstore, last_poll_at, wire
+	missing_since, CASE WHEN no_condstore_until > now() THEN no_condstore
+	ELSE '' END AS no_condstore, last_poll_at, wire, doubt,
+	no_condstore_until, no_uidnext_until
 FROM mailbox
 WHERE deleted_at IS NULL;
 

@@ -34,7 +34,10 @@ static const struct listing mailbox_listing = {
 	"  WHEN is_remapping THEN 'UIDVALIDITY changed, matching'"
 	"  WHEN uidvalidity IS NOT NULL AND backfill_below <> 1"
 	"   THEN 'backfill below ' || backfill_below"
+	"  WHEN doubt <> '' THEN 'to be compared: ' || doubt"
 	"  WHEN no_condstore <> '' THEN 'no CONDSTORE: ' || no_condstore"
+	"  WHEN no_uidnext_until > now()"
+	"   THEN 'UIDNEXT is wrong: not believed for a while'"
 	"  ELSE '' END"
 	" FROM mailboxes WHERE account_id = $1::uuid"
 	" ORDER BY role = 'inbox' DESC NULLS LAST, role IS NULL, path",
