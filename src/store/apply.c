@@ -129,8 +129,9 @@ store_apply(struct store *s, const struct fence *fence,
 
 /* --- UIDVALIDITY --------------------------------------------------------------- */
 
-/* A transaction of about 50 ms, in which others wait for the fence. */
-#define SLICE_ROWS 4000
+/* Transactions of 50 to 100 ms, in which others wait for the fence. */
+#define SLICE_VOID 2000
+#define SLICE_GONE 1000
 
 int
 store_folder_remap(struct store *s, const struct fence *fence,
@@ -158,7 +159,7 @@ store_folder_void(struct store *s, const struct fence *fence,
 	params_init(&p);
 	param_uuid(&p, &fence->account_id);
 	param_int8(&p, folder->id);
-	param_int4(&p, SLICE_ROWS);
+	param_int4(&p, SLICE_VOID);
 	if (session_fenced(s, fence, "SELECT mailbox_void($1, $2, $3)", &p,
 	    &res, err) == -1)
 		return -1;
@@ -238,7 +239,7 @@ store_folder_settle(struct store *s, const struct fence *fence,
 
 	*result_r = (struct commit_result){ 0 };
 	param_folder(&p, fence, folder);
-	param_int4(&p, SLICE_ROWS);
+	param_int4(&p, SLICE_GONE);
 	if (session_fenced(s, fence, "SELECT moved, deleted, threads, "
 	    "has_more FROM mailbox_settle($1, $2, $3, $4)", &p, &res,
 	    err) == -1)
@@ -260,7 +261,7 @@ store_folder_empty(struct store *s, const struct fence *fence,
 	params_init(&p);
 	param_uuid(&p, &fence->account_id);
 	param_int8(&p, folder_id);
-	param_int4(&p, SLICE_ROWS);
+	param_int4(&p, SLICE_GONE);
 	if (session_fenced(s, fence, "SELECT moved, deleted, threads, "
 	    "has_more FROM mailbox_empty($1, $2, $3)", &p, &res, err) == -1)
 		return -1;
