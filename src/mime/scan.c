@@ -149,15 +149,23 @@ read_declaration(struct scan *s, const char *p, const char *end)
 static void
 add_stitch(struct scan *s, uint64_t offset, uint32_t skip, bool is_line)
 {
-	const struct stitch *last = (const struct stitch *)(s->stitches.data +
-	    s->stitches.len) - 1;
-	struct stitch stitch = { .offset = offset, .skip = skip,
-		.is_line = is_line, .shift = (int64_t)is_line - skip };
+	struct stitch stitch = { .offset = offset }, last;
 
 	if (s->is_doubtful)
 		return;
-	if (s->stitches.len > 0)
-		stitch.shift += last->shift;
+	if (s->stitches.len > 0) {
+		s->stitches.len -= sizeof(last);
+		memcpy(&last, s->stitches.data + s->stitches.len,
+		    sizeof(last));
+		stitch.shift = last.shift;
+		if (last.offset == offset) /* both at the header's beginning */
+			stitch = last;
+		else
+			s->stitches.len += sizeof(last);
+	}
+	stitch.skip += skip;
+	stitch.is_line |= is_line;
+	stitch.shift += (int64_t)is_line - skip;
 	buf_add(&s->stitches, &stitch, sizeof(stitch));
 }
 
