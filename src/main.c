@@ -206,6 +206,26 @@ load_all(const struct conf *conf, const struct quirks_table *quirks)
 	spawn_init(entries);
 }
 
+/* What a person should know of the configuration file: who else reads the
+ * passwords in it, and whether SIGHUP will be able to. */
+static void
+check_file(const struct conf *conf)
+{
+	struct stat st;
+
+	if (conf->file[0] == '\0' || stat(conf->file, &st) == -1)
+		return;
+	if ((st.st_mode & S_IROTH) != 0 && conf_has_password(conf))
+		log_warn(NULL, "%s: mode %04o lets everybody read the "
+		    "password in it (chmod 0640, chgrp %s)", conf->file,
+		    (unsigned)st.st_mode & 07777,
+		    conf->group[0] != '\0' ? conf->group : "mailherd");
+	if (access(conf->file, R_OK) == -1)
+		log_warn(NULL, "%s: user %s cannot read it, a reload will "
+		    "fail (chgrp %s, chmod 0640)", conf->file, conf->user,
+		    conf->group[0] != '\0' ? conf->group : conf->user);
+}
+
 /* -t: all that a start needs, each complaint on a line of its own. */
 static int
 check_all(const struct conf *conf)
@@ -221,6 +241,7 @@ check_all(const struct conf *conf)
 	}
 	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
 		die(EX_NOPERM, "%s", err.text);
+	check_file(conf);
 	database = spawn_apart(child_check_start, conf);
 	if (rc == EX_OK)
 		rc = database;
@@ -253,8 +274,9 @@ main(int argc, char **argv, char **envp)
 	log_never_wait();
 	open_log(conf, options.is_foreground);
 	/* Paths in the settings may be relative: stay where we are. */
-	if (!options.is_foreground && daemon(1, 0) == -1)
-		die(EX_OSERR, "daemon: %s", strerror(errno));
+	if (!options.is_foreground && proc_daemonize(&err) == -1)
+		die(EX_OSERR, "%s", err.text);
+	log_also_stderr(!options.is_foreground);
 	proc_hide_memory();
 	warn_of_root(conf);
 	raise_limits(conf);
@@ -271,6 +293,7 @@ main(int argc, char **argv, char **envp)
 	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
 		die(EX_NOPERM, "%s", err.text);
 	proc_hide_memory();
+	check_file(conf);
 	/* Away is no reason to stop: it comes back. */
 	if (spawn_apart(child_check_start, conf) == EX_CONFIG)
 		return EX_CONFIG;

@@ -42,8 +42,9 @@ static struct {
 	bool debug[LOG_SUBSYSTEM_COUNT];
 	char process[160];
 	uint64_t n_lost, n_unsaid;
-} state = { "mailherd", LOG_TARGET_STDERR, LOG_LEVEL_INFO, { false }, "", 0,
-	0 };
+	bool is_watched;
+} state = { .program = "mailherd", .target = LOG_TARGET_STDERR,
+	.level = LOG_LEVEL_INFO };
 
 void
 log_open(const char *program, enum log_target target)
@@ -86,6 +87,12 @@ uint64_t
 log_lost(void)
 {
 	return state.n_lost;
+}
+
+void
+log_also_stderr(bool on)
+{
+	state.is_watched = on;
 }
 
 void
@@ -262,6 +269,9 @@ emit(const struct log *log, enum log_level level, const char *fmt, va_list ap)
 		return;
 	vsnprintf(message, sizeof(message), fmt, ap);
 	text_clean_line(clean, sizeof(clean), message, strlen(message));
+	if (state.is_watched && level <= LOG_LEVEL_WARN)
+		fprintf(stderr, "%s: %s: %s\n", state.program,
+		    levels[level].name, clean);
 	if (state.n_unsaid > 0)
 		emit_loss();
 	/* In the order they were said: none overtakes the word of a loss. */

@@ -57,6 +57,9 @@ uint64_t log_lost(void);
 int log_set_file(const char *path);
 /* Descriptor a child must keep open. */
 int log_fd(void);
+/* Errors and warnings also go to standard error, whatever the target: while a
+ * person waits there for the daemon to be ready. */
+void log_also_stderr(bool on);
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 /* Debug for one subsystem whatever the level. */

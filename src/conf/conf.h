@@ -101,6 +101,8 @@ const char *conf_control_socket(const struct conf *conf, char *out,
 /* For --help like output and scripts/check-options: one line per option,
  * "name\ttype\tmin\tmax\tpreset\tgroup\treload\thelp". */
 void conf_print_options(FILE *to);
+/* Is a password among the settings: of Redis, or in the database's string? */
+bool conf_has_password(const struct conf *conf);
 /* The effective settings, without secrets. */
 void conf_print(const struct conf *conf, FILE *to);
 

@@ -129,7 +129,8 @@ const struct option options[] = {
 	    .help = "PEM file of trust anchors beside the system's." },
 	{ NAMED(control_socket), .type = CONF_PATH, .preset = "",
 	    .group = CONF_FILES, RESTART,
-	    .help = "Control socket; empty: a name made of role and instance." },
+	    .help = "Control socket, or with a slash at the end its directory; "
+		    "empty: /run/mailherd/." },
 	{ NAMED(instance), .type = CONF_STRING, .preset = "0",
 	    .group = CONF_FILES, RESTART,
 	    .help = "Tells workers of one role on one host apart: letters, "

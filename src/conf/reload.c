@@ -105,10 +105,13 @@ conf_host_cap(const struct conf *conf, const char *host)
 const char *
 conf_control_socket(const struct conf *conf, char *out, size_t size)
 {
-	if (conf->control_socket[0] != '\0')
-		snprintf(out, size, "%s", conf->control_socket);
+	const char *dir = conf->control_socket[0] != '\0' ?
+	    conf->control_socket : RUNDIR "/mailherd/";
+
+	if (dir[strlen(dir) - 1] != '/')
+		snprintf(out, size, "%s", dir);
 	else
-		snprintf(out, size, RUNDIR "/mailherd/%s-%s.sock",
+		snprintf(out, size, "%s%s-%s.sock", dir,
 		    conf->worker_role == ROLE_SYNC ? "sync" : "jobs",
 		    conf->instance);
 	return out;
@@ -123,6 +126,19 @@ may_hold_password(const struct option *option, const char *value)
 	return strcmp(option->name, "database") == 0 &&
 	    (strcasestr(value, "password") != NULL ||
 		(strstr(value, "://") != NULL && strchr(value, '@') != NULL));
+}
+
+bool
+conf_has_password(const struct conf *conf)
+{
+	const struct option *o;
+
+	for (o = options; o < options + n_options; o++)
+		if ((o->type == CONF_SECRET || o->type == CONF_STRING) &&
+		    may_hold_password(o, *(char *const *)((const char *)conf +
+		    o->offset)))
+			return true;
+	return false;
 }
 
 static void

@@ -8,6 +8,7 @@
  * and what a person can do, because that is why one asks.
  */
 #include "ctl/commands.h"
+#include "ctl/daemons.h"
 #include "ctl/follow.h"
 #include "ctl/next.h"
 
@@ -208,6 +209,25 @@ cmd_account_list(struct ctl *ctl, const struct args *args, struct err *err)
 
 /* --- show --------------------------------------------------------------- */
 
+/* The owner knows best; `explain` says the same. */
+static const char *
+ask_next(struct ctl *ctl, const char *id)
+{
+	json_t *request = json_pack("{s:s, s:s}", "cmd", "explain", "account",
+	    id), *reply;
+	struct err elsewhere = ERR_INIT;
+	const char *next = NULL;
+
+	if (daemons_ask_owner(ctl, request, &reply, &elsewhere) == 0) {
+		next = json_string_value(json_object_get(reply, "next"));
+		if (next != NULL)
+			next = arena_strdup(ctl->arena, next);
+		json_decref(reply);
+	}
+	json_decref(request);
+	return next;
+}
+
 static int
 show(struct ctl *ctl, const struct uuid *id, struct err *err)
 {
@@ -227,7 +247,10 @@ show(struct ctl *ctl, const struct uuid *id, struct err *err)
 	views = load_views(ctl, rows);
 	if (views != NULL)
 		fill_lease_cells(ctl, &views[0], cells);
-	cells[CELL_NEXT] = next_step(ctl, &(struct next_facts){
+	cells[CELL_NEXT] = cells[CELL_OWNER] == NULL ? NULL :
+	    ask_next(ctl, text);
+	if (cells[CELL_NEXT] == NULL)
+		cells[CELL_NEXT] = next_step(ctl, &(struct next_facts){
 	    .id = cells[CELL_ID], .email = cells[CELL_EMAIL],
 	    .state = cells[CELL_STATE], .next_try_at = cells[CELL_NEXT_TRY] },
 	    views);

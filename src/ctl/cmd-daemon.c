@@ -3,9 +3,8 @@
  *
  * Runs in: mailherdctl.  Blocks, at most some seconds.
  *
- * status and ps ask the sync and the jobs daemon; the others go to the first
- * that listens, sync before jobs, and say which it was.  What is about one
- * account is in cmd-owner.c.
+ * All of them answer, each by its name; what is about one account is in
+ * cmd-owner.c.
  */
 #include "ctl/commands.h"
 #include "ctl/daemons.h"
@@ -32,6 +31,7 @@ tint_warned(const char *cell)
 }
 
 #define STATUS_HEAD                                                       \
+	{ "daemon", "Daemon", COLUMN_TEXT },                              \
 	{ "role", "Role", COLUMN_TEXT },                                  \
 	{ "worker_id", "Worker", COLUMN_TEXT },                           \
 	{ "version", "Version", COLUMN_TEXT, COLUMN_IF_SET },             \
@@ -106,7 +106,7 @@ print_status(struct ctl *ctl, const struct daemon *daemon, json_t *reply,
 	size_t *n = arg;
 	struct table *t;
 
-	(void)daemon;
+	json_object_set_new(reply, "daemon", json_string(daemon->name));
 	if (ctl->is_json) {
 		json_object_del(reply, "ok");
 		ctl_print_json(json_incref(reply));
@@ -125,10 +125,14 @@ print_status(struct ctl *ctl, const struct daemon *daemon, json_t *reply,
 int
 cmd_status(struct ctl *ctl, const struct args *args, struct err *err)
 {
+	json_t *request = json_pack("{s:s}", "cmd", "status");
 	size_t n = 0;
+	int rc;
 
 	(void)args;
-	return daemons_ask_all(ctl, "status", print_status, &n, err);
+	rc = daemons_ask_all(ctl, request, print_status, &n, err);
+	json_decref(request);
+	return rc;
 }
 
 /* --- ps ----------------------------------------------------------------- */
@@ -141,7 +145,8 @@ tint_child_state(const char *cell)
 
 static const struct column ps_columns[] = {
 	{ "pid", NULL, COLUMN_NUMBER },
-	{ "role", NULL, COLUMN_TEXT, COLUMN_IF_SET | COLUMN_DROP_FIRST },
+	{ "daemon", NULL, COLUMN_TEXT, COLUMN_DROP_FIRST },
+	{ "role", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },
 	{ "kind", NULL, COLUMN_TEXT },
 	{ "state", NULL, COLUMN_TEXT, 0, 0, tint_child_state },
 	{ "since_s", "FOR", COLUMN_SPAN },
@@ -184,9 +189,10 @@ add_children(struct ctl *ctl, const struct daemon *daemon, json_t *reply,
 	size_t i;
 
 	json_array_foreach(json_object_get(reply, "children"), i, child) {
-		if (daemon->role != NULL)
-			json_object_set_new(child, "role",
-			    json_string(daemon->role));
+		json_object_set_new(child, "daemon",
+		    json_string(daemon->name));
+		json_object_set_new(child, "role", json_stringn(daemon->name,
+		    strcspn(daemon->name, "-")));
 		name_account(ctl, child);
 		table_add_object(t, child);
 	}
@@ -197,10 +203,12 @@ cmd_ps(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	struct table *t = table_new(ps_columns, N_COLUMNS(ps_columns),
 	    ctl->is_json);
+	json_t *request = json_pack("{s:s}", "cmd", "ps");
 	int rc;
 
 	(void)args;
-	rc = daemons_ask_all(ctl, "ps", add_children, t, err);
+	rc = daemons_ask_all(ctl, request, add_children, t, err);
+	json_decref(request);
 	if (rc == 0)
 		table_print(t, "no children");
 	table_free(&t);
@@ -209,21 +217,22 @@ cmd_ps(struct ctl *ctl, const struct args *args, struct err *err)
 
 /* --- the daemon as a whole ---------------------------------------------- */
 
-/* Sends the order; takes the reference to `request`. */
+static void
+print_done(struct ctl *ctl, const struct daemon *daemon, json_t *reply,
+    void *arg)
+{
+	daemons_print_done(ctl, daemon->name, reply, arg);
+}
+
+/* Sends the order to all; takes the reference to `request`. */
 static int
 order(struct ctl *ctl, json_t *request, const char *done, struct err *err)
 {
-	const char *role;
-	json_t *reply;
-	int rc;
+	char *text = arena_strdup(ctl->arena, done);
+	int rc = daemons_ask_all(ctl, request, print_done, text, err);
 
-	rc = daemons_ask_first(ctl, request, &reply, &role, err);
 	json_decref(request);
-	if (rc == -1)
-		return -1;
-	daemons_print_done(ctl, role, reply, done);
-	json_decref(reply);
-	return 0;
+	return rc;
 }
 
 int
@@ -232,6 +241,14 @@ cmd_drain(struct ctl *ctl, const struct args *args, struct err *err)
 	(void)args;
 	return order(ctl, json_pack("{s:s}", "cmd", "drain"),
 	    "draining: takes nothing new, releases what it has", err);
+}
+
+int
+cmd_undrain(struct ctl *ctl, const struct args *args, struct err *err)
+{
+	(void)args;
+	return order(ctl, json_pack("{s:s}", "cmd", "undrain"),
+	    "takes accounts and jobs again", err);
 }
 
 int
@@ -274,25 +291,34 @@ cmd_log(struct ctl *ctl, const struct args *args, struct err *err)
 	return order(ctl, request, "log level changed", err);
 }
 
+static void
+print_metrics(struct ctl *ctl, const struct daemon *daemon, json_t *reply,
+    void *arg)
+{
+	const char *text = json_string_value(json_object_get(reply, "text"));
+	size_t *n = arg;
+
+	if (ctl->is_json) {
+		json_object_del(reply, "ok");
+		json_object_set_new(reply, "daemon",
+		    json_string(daemon->name));
+		ctl_print_json(json_incref(reply));
+	} else if (text != NULL) {
+		if ((*n)++ > 0)
+			putchar('\n');
+		fputs(text, stdout);
+	}
+}
+
 int
 cmd_metrics(struct ctl *ctl, const struct args *args, struct err *err)
 {
-	json_t *request = json_pack("{s:s}", "cmd", "metrics"), *reply;
-	const char *role, *text;
+	json_t *request = json_pack("{s:s}", "cmd", "metrics");
+	size_t n = 0;
 	int rc;
 
 	(void)args;
-	rc = daemons_ask_first(ctl, request, &reply, &role, err);
+	rc = daemons_ask_all(ctl, request, print_metrics, &n, err);
 	json_decref(request);
-	if (rc == -1)
-		return -1;
-	text = json_string_value(json_object_get(reply, "text"));
-	if (ctl->is_json) {
-		json_object_del(reply, "ok");
-		ctl_print_json(json_incref(reply));
-	} else if (text != NULL) {
-		fputs(text, stdout);
-	}
-	json_decref(reply);
-	return 0;
+	return rc;
 }

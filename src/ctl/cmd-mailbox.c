@@ -10,7 +10,7 @@ static const struct column mailbox_columns[] = {
 	{ "role", NULL, COLUMN_TEXT },
 	{ "messages", NULL, COLUMN_NUMBER },
 	{ "server_messages", "AT SERVER", COLUMN_NUMBER, COLUMN_DROP },
-	{ "last_poll_at", "POLLED", COLUMN_AGE },
+	{ "changed_at", "CHANGED", COLUMN_AGE },
 	{ "uidvalidity", NULL, COLUMN_NUMBER, COLUMN_DROP },
 	{ "uidnext", NULL, COLUMN_NUMBER, COLUMN_DROP },
 	{ "highestmodseq", "MODSEQ", COLUMN_NUMBER, COLUMN_DROP },

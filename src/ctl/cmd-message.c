@@ -37,6 +37,7 @@
 
 #define SQL_MESSAGE                                                       \
 	"m.id, m.uid, b.path, extract(epoch FROM m.sent_at)::bigint,"     \
+	" extract(epoch FROM m.internal_date)::bigint,"                   \
 	" " SQL_FROM ", " SQL_FROM_SHORT ", m.subject, " SQL_FLAGS ","    \
 	" " SQL_MARKS ", m.size, m.thread_id"
 #define SQL_SOURCE                                                        \
@@ -52,7 +53,8 @@ tint_marks(const char *cell)
 	{ "id", "ID", COLUMN_NUMBER },                                    \
 	{ "uid", "UID", COLUMN_NUMBER, COLUMN_DROP },                     \
 	{ "mailbox", NULL, COLUMN_TEXT, COLUMN_FLEX | COLUMN_DROP, 7 },   \
-	{ "date", NULL, COLUMN_TIME },                                    \
+	{ "date", NULL, COLUMN_TIME, COLUMN_JSON_ONLY },                  \
+	{ "arrived", NULL, COLUMN_TIME },                                 \
 	{ "from", NULL, COLUMN_TEXT, COLUMN_JSON_ONLY },                  \
 	{ "from_short", "FROM", COLUMN_TEXT,                              \
 	    COLUMN_FLEX | COLUMN_HUMAN_ONLY, 12 },                        \

@@ -25,11 +25,32 @@ find_owner(struct ctl *ctl, const char *text)
 	return view.owner;
 }
 
+/* Nobody owns an account that is not live: what to do is to be said. */
+static int
+check_live(struct ctl *ctl, const char *text, struct err *err)
+{
+	struct err unknown = ERR_INIT;
+	struct account *a;
+	struct uuid id;
+
+	if (uuid_parse(text, &id) == -1 ||
+	    ctl_store(ctl, true, &unknown) == -1 ||
+	    store_account_load(ctl->store, &id, ctl->arena, &a, &unknown) ==
+	    -1 || a->state == ACCOUNT_LIVE)
+		return 0;
+	return err_set(err, ERR_PERMANENT, "%s is %s: only live accounts are "
+	    "worked for (see: mailherdctl account show %s)", a->email,
+	    account_state_name(a->state), a->email);
+}
+
 static int
 not_here(struct ctl *ctl, const char *id, struct err *err)
 {
-	const char *owner = find_owner(ctl, id);
+	const char *owner;
 
+	if (check_live(ctl, id, err) == -1)
+		return -1;
+	owner = find_owner(ctl, id);
 	if (owner == NULL)
 		return -1; /* as it was said */
 	return err_set(err, ERR_PERMANENT, "the account is owned by %s: give "

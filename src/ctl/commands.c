@@ -173,6 +173,8 @@ const struct command commands[] = {
 	    "give an account to another worker" },
 	{ "drain", "", 0, 0, 0, GROUP_DAEMON, cmd_drain,
 	    "release everything and take nothing new" },
+	{ "undrain", "", 0, 0, 0, GROUP_DAEMON, cmd_undrain,
+	    "take accounts and jobs again" },
 	{ "reload", "", 0, 0, 0, GROUP_DAEMON, cmd_reload,
 	    "read the configuration again" },
 	{ "stop", "", 0, 0, 0, GROUP_DAEMON, cmd_stop, "end gracefully" },

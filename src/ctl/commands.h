@@ -69,7 +69,7 @@ command_run cmd_job_list, cmd_job_show, cmd_job_retry, cmd_job_drop;
 command_run cmd_quarantine_list, cmd_quarantine_retry, cmd_quarantine_skip;
 command_run cmd_events, cmd_workers;
 command_run cmd_status, cmd_ps, cmd_explain, cmd_poll, cmd_tier, cmd_release,
-    cmd_drain, cmd_reload, cmd_stop, cmd_log, cmd_metrics;
+    cmd_drain, cmd_undrain, cmd_reload, cmd_stop, cmd_log, cmd_metrics;
 command_run cmd_blob_verify, cmd_blob_gc;
 command_run cmd_help;
 

@@ -8,128 +8,143 @@
 #include "ctl/socket.h"
 
 #include <glob.h>
+#include <libgen.h>
 
-#define MAX_DAEMONS 2
-
-static bool
-is_one_named(const struct ctl *ctl)
-{
-	return ctl->socket != NULL || *ctl->conf->control_socket != '\0';
-}
-
-static size_t
-find_daemons(const struct ctl *ctl, struct daemon daemons[MAX_DAEMONS])
-{
-	static const struct {
-		enum worker_role role;
-		const char *name;
-	} roles[MAX_DAEMONS] = { { ROLE_SYNC, "sync" }, { ROLE_JOBS, "jobs" } };
-	struct conf conf = *ctl->conf;
-
-	if (is_one_named(ctl)) {
-		snprintf(daemons[0].path, SOCKET_PATH_SIZE, "%s",
-		    ctl->socket != NULL ? ctl->socket : conf.control_socket);
-		daemons[0].role = NULL;
-		return 1;
-	}
-	for (size_t i = 0; i < MAX_DAEMONS; i++) {
-		conf.worker_role = roles[i].role;
-		conf_control_socket(&conf, daemons[i].path, SOCKET_PATH_SIZE);
-		daemons[i].role = roles[i].name;
-	}
-	return MAX_DAEMONS;
-}
-
-static int
-nobody_listens(const struct daemon *daemons, size_t n, struct err *err)
-{
-	if (n == 1)
-		return -1; /* socket_call has said it */
-	return err_set(err, ERR_NETWORK, "no daemon listens at %s or %s (is "
-	    "mailherd running? another socket: -s)", daemons[0].path,
-	    daemons[1].path);
-}
-
-int
-daemons_ask_first(struct ctl *ctl, json_t *request, json_t **reply_r,
-    const char **role_r, struct err *err)
-{
-	struct daemon daemons[MAX_DAEMONS];
-	size_t n = find_daemons(ctl, daemons);
-
-	for (size_t i = 0; i < n; i++) {
-		*role_r = daemons[i].role;
-		if (socket_call(daemons[i].path, request, reply_r, err) == 0)
-			return 0;
-		if (err->kind != ERR_NETWORK)
-			return -1;
-	}
-	return nobody_listens(daemons, n, err);
-}
-
-int
-daemons_ask_all(struct ctl *ctl, const char *cmd, daemons_on_reply *on_reply,
-    void *arg, struct err *err)
-{
-	struct daemon daemons[MAX_DAEMONS];
-	size_t n = find_daemons(ctl, daemons), answers = 0;
-	json_t *request = json_pack("{s:s}", "cmd", cmd), *reply;
-	int rc = 0;
-
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		if (socket_call(daemons[i].path, request, &reply, err) == 0) {
-			on_reply(ctl, &daemons[i], reply, arg);
-			json_decref(reply);
-			answers++;
-		} else if (err->kind != ERR_NETWORK) {
-			rc = -1;
-		}
-	}
-	json_decref(request);
-	if (rc == 0 && answers == 0)
-		return nobody_listens(daemons, n, err);
-	return rc;
-}
-
-/* The sockets of all instances, as conf_control_socket() names them. */
+/* "sync-0" of ".../sync-0.sock": role and instance. */
 static void
-find_instances(const struct ctl *ctl, glob_t *found)
+name_daemon(struct daemon *daemon)
+{
+	const char *base = strrchr(daemon->path, '/');
+	size_t len;
+
+	base = base != NULL ? base + 1 : daemon->path;
+	len = strlen(base);
+	if (len > 5 && strcmp(base + len - 5, ".sock") == 0)
+		len -= 5;
+	snprintf(daemon->name, sizeof(daemon->name), "%.*s", (int)len, base);
+}
+
+static void
+add_daemon(struct daemons *found, struct arena *arena, const char *path)
+{
+	struct daemon *bigger = ARENA_ARRAY(arena, struct daemon,
+	    found->n + 1);
+
+	if (found->n > 0)
+		memcpy(bigger, found->items, found->n * sizeof(*bigger));
+	found->items = bigger;
+	snprintf(bigger[found->n].path, SOCKET_PATH_SIZE, "%s", path);
+	name_daemon(&bigger[found->n++]);
+}
+
+/* The sockets of all instances of a role, as conf_control_socket() names
+ * them. */
+static void
+add_role(struct ctl *ctl, enum worker_role role, struct daemons *found)
 {
 	struct conf conf = *ctl->conf;
 	char any[] = "*", pattern[SOCKET_PATH_SIZE];
+	glob_t paths = { .gl_pathc = 0 };
 
-	conf.worker_role = ROLE_SYNC;
+	conf.worker_role = role;
 	conf.instance = any;
 	conf_control_socket(&conf, pattern, sizeof(pattern));
-	if (glob(pattern, 0, NULL, found) != 0)
-		found->gl_pathc = 0;
+	if (glob(pattern, 0, NULL, &paths) != 0)
+		paths.gl_pathc = 0;
+	for (size_t i = 0; i < paths.gl_pathc; i++)
+		add_daemon(found, ctl->arena, paths.gl_pathv[i]);
+	globfree(&paths);
+}
+
+/* A socket, not a directory of them. */
+static bool
+is_path(const char *control_socket)
+{
+	size_t len = strlen(control_socket);
+
+	return len > 0 && control_socket[len - 1] != '/';
+}
+
+/* The one that is named, or all of this host, sync before jobs. */
+static struct daemons
+find_daemons(struct ctl *ctl)
+{
+	struct daemons found = { .n = 0 };
+
+	if (ctl->socket != NULL)
+		add_daemon(&found, ctl->arena, ctl->socket);
+	else if (is_path(ctl->conf->control_socket))
+		add_daemon(&found, ctl->arena, ctl->conf->control_socket);
+	if (found.n > 0)
+		return found;
+	add_role(ctl, ROLE_SYNC, &found);
+	add_role(ctl, ROLE_JOBS, &found);
+	return found;
+}
+
+static int
+nobody_listens(struct ctl *ctl, const struct daemons *found, struct err *err)
+{
+	char path[SOCKET_PATH_SIZE];
+
+	if (found->n == 1)
+		return -1; /* socket_call has said it */
+	if (found->n > 1)
+		return err_set(err, ERR_NETWORK, "no daemon listens at %s or "
+		    "any other of the %zu sockets there (is mailherd "
+		    "running?)", found->items[0].path, found->n);
+	conf_control_socket(ctl->conf, path, sizeof(path));
+	return err_set(err, ERR_NETWORK, "no daemon listens in %s (is "
+	    "mailherd running? another socket: -s)", dirname(path));
+}
+
+int
+daemons_ask_all(struct ctl *ctl, json_t *request, daemons_on_reply *on_reply,
+    void *arg, struct err *err)
+{
+	struct daemons found = find_daemons(ctl);
+	struct err refused = ERR_INIT;
+	size_t answers = 0;
+	json_t *reply;
+
+	for (size_t i = 0; i < found.n; i++) {
+		if (socket_call(found.items[i].path, request, &reply, err) ==
+		    0) {
+			on_reply(ctl, &found.items[i], reply, arg);
+			json_decref(reply);
+			answers++;
+		} else if (err->kind != ERR_NETWORK) {
+			refused = *err;
+			err_prefix(&refused, "%s", found.items[i].name);
+		}
+	}
+	if (refused.kind != ERR_NONE) {
+		*err = refused;
+		return -1;
+	}
+	return answers > 0 ? 0 : nobody_listens(ctl, &found, err);
 }
 
 int
 daemons_ask_owner(struct ctl *ctl, json_t *request, json_t **reply_r,
     struct err *err)
 {
-	struct daemon daemons[MAX_DAEMONS];
+	struct daemons found = find_daemons(ctl);
 	struct err failure = ERR_INIT;
-	glob_t found = { .gl_pathc = 0 };
-	int rc;
+	bool is_any = false;
 
-	find_daemons(ctl, daemons);
-	rc = socket_call(daemons[0].path, request, reply_r, err);
-	if (rc == 0 || is_one_named(ctl))
-		return rc;
-	find_instances(ctl, &found);
-	for (size_t i = 0; i < found.gl_pathc && rc == -1; i++) {
-		if (strcmp(found.gl_pathv[i], daemons[0].path) == 0)
-			continue;
-		rc = socket_call(found.gl_pathv[i], request, reply_r,
-		    &failure);
-		/* Somebody listens, though it does not own the account. */
-		if (rc == -1 && failure.kind != ERR_NETWORK)
+	for (size_t i = 0; i < found.n; i++) {
+		if (socket_call(found.items[i].path, request, reply_r,
+		    &failure) == 0)
+			return 0;
+		/* Of those that listen, though they do not own the account,
+		 * a sync daemon says it best. */
+		if (!is_any || (err->kind == ERR_NETWORK &&
+		    failure.kind != ERR_NETWORK))
 			*err = failure;
+		is_any = true;
 	}
-	globfree(&found);
-	return rc;
+	return is_any ? -1 : nobody_listens(ctl, &found, err);
 }
 
 int
@@ -147,20 +162,21 @@ daemons_account_id(struct ctl *ctl, const char *name,
 }
 
 void
-daemons_print_done(const struct ctl *ctl, const char *role, json_t *reply,
+daemons_print_done(const struct ctl *ctl, const char *name, json_t *reply,
     const char *done)
 {
 	const char *text = json_string_value(json_object_get(reply, "text"));
 	struct buf line = BUF_INIT;
 
 	if (ctl->is_json) {
-		if (role != NULL)
-			json_object_set_new(reply, "role", json_string(role));
+		if (name != NULL)
+			json_object_set_new(reply, "daemon",
+			    json_string(name));
 		ctl_print_json(json_incref(reply));
 		return;
 	}
-	if (role != NULL)
-		buf_addf(&line, "%s: ", role);
+	if (name != NULL)
+		buf_addf(&line, "%s: ", name);
 	display_clean(&line, text != NULL ? text : done);
 	puts(line.data);
 	buf_release(&line);

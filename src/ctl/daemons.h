@@ -2,8 +2,8 @@
  * daemons.h - the daemons of this host, and asking them.
  *
  * A host usually runs a sync and a jobs daemon, each with its socket; more of
- * a role have an instance name each.  -s, or the setting control_socket, names
- * one.
+ * a role have an instance name each.  Questions and orders go to all of them;
+ * -s, or the setting control_socket, names one.
  */
 #ifndef CTL_DAEMONS_H
 #define CTL_DAEMONS_H
@@ -14,19 +14,19 @@
 
 struct daemon {
 	char path[SOCKET_PATH_SIZE];
-	const char *role; /* NULL: not known, the path was given */
+	char name[64]; /* "sync-0": role and instance, from the path */
 };
-
-/* The first daemon that listens answers, sync before jobs.  `request` stays
- * the caller's; *role_r NULL: not known. */
-int daemons_ask_first(struct ctl *ctl, json_t *request, json_t **reply_r,
-    const char **role_r, struct err *err);
+struct daemons {
+	struct daemon *items;
+	size_t n;
+};
 
 typedef void daemons_on_reply(struct ctl *ctl, const struct daemon *daemon,
     json_t *reply, void *arg);
-/* Every daemon of this configuration that listens answers; none listening is
- * the only failure. */
-int daemons_ask_all(struct ctl *ctl, const char *cmd,
+/* Every daemon of this host that listens answers, or the one that is named;
+ * none listening is a failure, and so is a refusal by any.  `request` stays the
+ * caller's. */
+int daemons_ask_all(struct ctl *ctl, json_t *request,
     daemons_on_reply *on_reply, void *arg, struct err *err);
 
 /*
@@ -41,7 +41,7 @@ int daemons_account_id(struct ctl *ctl, const char *name,
     char text[UUID_TEXT_SIZE], struct err *err);
 
 /* What a daemon did, as a person is told; with -j its reply. */
-void daemons_print_done(const struct ctl *ctl, const char *role,
+void daemons_print_done(const struct ctl *ctl, const char *name,
     json_t *reply, const char *done);
 
 #endif

@@ -39,6 +39,16 @@ fail(struct lease_client *c, struct err *err)
 					  : "no answer");
 }
 
+/* What Redis says, and which setting is meant. */
+static int
+refused(struct lease_client *c, const redisReply *reply, struct err *err)
+{
+	return err_set(err, ERR_TEMPORARY, "Redis at %s: %s%s", c->where,
+	    reply->str, strncmp(reply->str, "NOAUTH", 6) == 0 ||
+	    strncmp(reply->str, "WRONGPASS", 9) == 0 ?
+	    " (setting \"redis_password\")" : "");
+}
+
 /* NULL when the connection failed or Redis refused. */
 static redisReply *
 call(struct lease_client *c, struct err *err, const char *fmt, ...)
@@ -52,8 +62,7 @@ call(struct lease_client *c, struct err *err, const char *fmt, ...)
 	if (reply == NULL) {
 		fail(c, err);
 	} else if (reply->type == REDIS_REPLY_ERROR) {
-		err_set(err, ERR_TEMPORARY, "Redis at %s: %s", c->where,
-		    reply->str);
+		refused(c, reply, err);
 		freeReplyObject(reply);
 		reply = NULL;
 	}
@@ -444,6 +453,7 @@ lease_client_subscribe(struct lease_client *c, const char *const *events,
 {
 	redisReply *reply;
 	size_t expected = n > 0 ? n : 1;
+	int rc = 0;
 
 	if (n == 0)
 		redisAppendCommand(c->redis, "PSUBSCRIBE %sevents:*",
@@ -454,9 +464,11 @@ lease_client_subscribe(struct lease_client *c, const char *const *events,
 	while (expected-- > 0) {
 		if (redisGetReply(c->redis, (void **)&reply) != REDIS_OK)
 			return fail(c, err);
+		if (rc == 0 && reply->type == REDIS_REPLY_ERROR)
+			rc = refused(c, reply, err);
 		freeReplyObject(reply);
 	}
-	return 0;
+	return rc;
 }
 
 /* ["message", channel, text] or ["pmessage", pattern, channel, text] */

@@ -86,7 +86,11 @@ went_down(struct redis *redis, const char *why)
 	redis->is_up = false;
 	redis->unanswered = 0;
 	if (!redis->was_told)
-		log_warn(&redis->log, "Redis is away: %s", why);
+		log_warn(&redis->log, "Redis at %s is away: %s%s",
+		    redis->params.conf->redis, why,
+		    strncmp(why, "NOAUTH", 6) == 0 ||
+		    strncmp(why, "WRONGPASS", 9) == 0 ?
+		    " (setting redis_password)" : "");
 	redis->was_told = true;
 	event_del(redis->watch);
 	retry_later(redis);

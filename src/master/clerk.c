@@ -17,6 +17,7 @@
 #include "master/children.h"
 #include "master/ownership.h"
 #include "master/state.h"
+#include "proc/spawn.h"
 
 #include <bsd/sys/queue.h>
 
@@ -202,6 +203,13 @@ clerk_ready(struct clerk *clerk, struct child *child)
 		return;
 	clerk->is_ready = true;
 	send_ahead(clerk);
+	/* The first child of the main clerk: sockets, template and children
+	 * are there. */
+	if (clerk == clerk->m->clerk && !clerk->m->is_ready) {
+		clerk->m->is_ready = true;
+		proc_ready();
+		log_info(NULL, "ready");
+	}
 }
 
 void

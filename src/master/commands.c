@@ -230,6 +230,15 @@ run_drain(struct master *m, json_t *request, struct account *account,
 }
 
 static int
+run_undrain(struct master *m, json_t *request, struct account *account,
+    json_t *reply, struct err *err)
+{
+	(void)request, (void)account, (void)reply, (void)err;
+	master_undrain(m);
+	return 0;
+}
+
+static int
 run_reload(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
@@ -291,6 +300,7 @@ static const struct command commands[] = {
 	{ "tier", NEEDS_ACCOUNT, run_tier },
 	{ "release", NEEDS_ACCOUNT, run_release },
 	{ "drain", NEEDS_NOTHING, run_drain },
+	{ "undrain", NEEDS_NOTHING, run_undrain },
 	{ "reload", NEEDS_NOTHING, run_reload },
 	{ "stop", NEEDS_NOTHING, run_stop },
 	{ "log", NEEDS_NOTHING, run_log },

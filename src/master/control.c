@@ -244,7 +244,7 @@ remove_stale(const struct sockaddr_un *addr, struct err *err)
 	result = connect(fd, (const struct sockaddr *)addr, sizeof(*addr));
 	if (result == 0 || errno == EAGAIN) {
 		close(fd);
-		return err_set(err, ERR_CONFIG,
+		return err_set(err, ERR_TEMPORARY,
 		    "%s: another mailherd is running", addr->sun_path);
 	}
 	close(fd);
@@ -269,8 +269,8 @@ listen_unix(struct control *control, struct err *err)
 	old = umask(0177);
 	if (fd == -1 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ==
 	    -1 || listen(fd, 16) == -1) {
-		err_set(err, ERR_CONFIG, "control socket %s: %s",
-		    control->path, strerror(errno));
+		err_set(err, errno == EADDRINUSE ? ERR_TEMPORARY : ERR_CONFIG,
+		    "control socket %s: %s", control->path, strerror(errno));
 		umask(old);
 		if (fd != -1)
 			close(fd);

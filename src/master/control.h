@@ -26,7 +26,7 @@
 struct control;
 struct master;
 
-/* -1 (ERR_CONFIG): the socket cannot be made. */
+/* -1: the socket cannot be made; ERR_TEMPORARY: not now. */
 int control_new(struct control **control_r, struct master *m,
     struct err *err);
 void control_free(struct control **control);

@@ -120,6 +120,11 @@ master_describe(void *arg)
 	if (m->works != NULL)
 		json_object_set_new(json, "running", json_integer(
 		    (json_int_t)works_running(m->works)));
+	if (m->accounts != NULL)
+		json_object_set_new(json, "room", json_integer((json_int_t)
+		    m->conf->max_accounts_per_worker));
+	if (m->is_draining)
+		json_object_set_new(json, "draining", json_true());
 	json_object_set_new(json, "ts", json_integer(clock_wall_secs()));
 	json_object_set_new(json, "boot", json_string(heartbeat_boot()));
 	json_object_set_new(json, "version", json_string(PACKAGE_VERSION));
@@ -245,6 +250,19 @@ master_drain(struct master *m)
 	m->is_draining = true;
 	if (m->accounts != NULL)
 		accounts_leave_all(m->accounts, "drained");
+}
+
+void
+master_undrain(struct master *m)
+{
+	if (!m->is_draining)
+		return;
+	log_info(NULL, "no longer draining");
+	m->is_draining = false;
+	if (m->works != NULL)
+		works_run(m->works);
+	if (m->heartbeat != NULL)
+		heartbeat_send(m->heartbeat);
 }
 
 static void
@@ -496,7 +514,8 @@ master_main(const struct master_params *params)
 	}
 	if (control_new(&m.control, &m, &err) == -1) {
 		log_error(NULL, "%s", err.text);
-		result = EX_CONFIG;
+		/* 78 is for what does not pass by itself. */
+		result = err.kind == ERR_CONFIG ? EX_CONFIG : EX_TEMPFAIL;
 	} else {
 		begin(&m);
 		log_info(NULL, "mailherd %s started role=%s", PACKAGE_VERSION,

@@ -80,6 +80,7 @@ struct master {
 	struct works *works;
 	struct clerk *upkeeper; /* merges and purges; may take its time */
 
+	bool is_ready; /* who started us was told so */
 	bool is_draining; /* takes nothing new, keeps running */
 	bool is_stopping;
 	struct event *stop_timer;
@@ -89,6 +90,7 @@ struct master {
 /* master.c */
 void master_stop(struct master *m, const char *why);
 void master_drain(struct master *m);
+void master_undrain(struct master *m);
 /* Tells in `reply`, unless that is NULL, which settings need a restart. */
 int master_reload(struct master *m, struct json_t *reply, struct err *err);
 /* To all children; subsystem -1: all. */

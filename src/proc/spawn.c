@@ -38,15 +38,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
 /* Templates that were replaced and are not yet reaped; more are killed. */
+#define READY_MSECS 60000 /* so long the parent of a daemon waits */
 #define OLD_MAX 8
 
 static struct child_entry entries[KIND_COUNT];
@@ -164,12 +169,35 @@ make_child(struct request *request, const int report[2])
 	    MSG_NOSIGNAL) == sizeof(answer) ? 0 : -1;
 }
 
+static int ready_fd = -1; /* of a daemon: its parent waits at the other end */
+
+/* Who started the daemon waits for the end of what it may write there. */
+static void
+leave_terminal(void)
+{
+	int null;
+
+	if (ready_fd == -1)
+		return;
+	log_also_stderr(false);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null != -1) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		close(null);
+	}
+	close(ready_fd);
+	ready_fd = -1;
+}
+
 static _Noreturn void
 become_template(int fd)
 {
 	static struct request request; /* not one more page of stack */
 	int report[2];
 
+	leave_terminal();
 	confine_bind(template.master);
 	confine_descriptors(fd, template.answers[1]);
 	confine_signals();
@@ -348,6 +376,83 @@ leave_reserve(int channel, struct err *err)
 		return 0;
 	return err_set(err, ERR_TEMPORARY, "only %llu open files are allowed",
 	    (unsigned long long)limit.rlim_cur);
+}
+
+static _Noreturn void
+wait_until_ready(int fd, pid_t pid)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	int status, left = READY_MSECS;
+	char byte;
+
+	while (poll(&pfd, 1, left) == -1 && errno == EINTR)
+		;
+	if (pfd.revents == 0) {
+		fprintf(stderr, "mailherd: not ready after %d s; it goes on "
+		    "trying, see its log\n", READY_MSECS / 1000);
+		_exit(EX_TEMPFAIL);
+	}
+	if (read(fd, &byte, 1) == 1)
+		_exit(EX_OK);
+	while (waitpid(pid, &status, 0) == -1)
+		if (errno != EINTR)
+			_exit(EX_OSERR);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : EX_SOFTWARE);
+}
+
+int
+proc_daemonize(struct err *err)
+{
+	int fds[2];
+	pid_t pid;
+
+	fflush(NULL);
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) == -1 || (pid = fork()) == -1)
+		return err_set(err, ERR_TEMPORARY, "not into the background: "
+		    "%s", strerror(errno));
+	if (pid != 0) {
+		close(fds[1]);
+		wait_until_ready(fds[0], pid);
+	}
+	close(fds[0]);
+	ready_fd = fds[1];
+	if (setsid() == -1)
+		return err_set(err, ERR_TEMPORARY, "setsid: %s",
+		    strerror(errno));
+	return 0;
+}
+
+static void
+notify_manager(void)
+{
+	const char *name = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	static const char text[] = "READY=1";
+	size_t len = name != NULL ? strlen(name) : 0;
+	int fd;
+
+	if (len == 0 || len >= sizeof(addr.sun_path) ||
+	    (name[0] != '/' && name[0] != '@'))
+		return;
+	memcpy(addr.sun_path, name, len);
+	if (name[0] == '@')
+		addr.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd == -1)
+		return;
+	sendto(fd, text, sizeof(text) - 1, MSG_NOSIGNAL,
+	    (const struct sockaddr *)&addr,
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	close(fd);
+}
+
+void
+proc_ready(void)
+{
+	notify_manager();
+	if (ready_fd != -1)
+		(void)!write(ready_fd, "r", 1);
+	leave_terminal();
 }
 
 int

@@ -69,6 +69,17 @@ void spawn_give_up(pid_t maker);
 bool spawn_has_reaped(pid_t pid);
 
 /*
+ * Into the background.  The parent waits until proc_ready() is called, and
+ * ends with 0 then; when the daemon ends before, with its exit code: who starts
+ * it is told the truth.  Returns in the daemon, which keeps standard error until
+ * it is ready.
+ */
+int proc_daemonize(struct err *err);
+/* Everything is there.  Tells the parent, and a service manager by
+ * NOTIFY_SOCKET (sd_notify(3)); may be called again. */
+void proc_ready(void);
+
+/*
  * Runs a function in a process of its own and waits for it: what it loads and
  * leaves behind is gone with it.  Returns what run returned, 0 to 255, or -1
  * (no process, or it died).  Only before the loop begins: it blocks.

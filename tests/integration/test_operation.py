@@ -119,6 +119,61 @@ def test_no_start_and_no_blob_without_the_mount(herd, dovecot, login):
     h.assert_same(account, dovecot, login)
 
 
+def test_all_daemons_of_the_host_answer(herd, dovecot, login):
+    """F-F3: instances are named; drain has a way back."""
+    h = herd()
+    here = ["-o", f"control_socket={h.dir}/"]
+    for role, instance in (("sync", "0"), ("sync", "1"), ("jobs", "0")):
+        h.start(role, instance)
+    account = h.add_account(dovecot, login)
+    h.wait_live(account)
+
+    def names(command):
+        return [row["daemon"] for row in h.ctl(*here, command)]
+
+    wait_for(lambda: names("status") == ["sync-0", "sync-1", "jobs-0"],
+             what="all answer")
+    assert set(names("ps")) == {"sync-0", "sync-1", "jobs-0"}
+    assert [row["ok"] for row in h.ctl(*here, "reload")] == [True] * 3
+    wait_for(lambda: h.account(account)["owner"], what="owned")
+    h.ctl(*here, "drain")
+    wait_for(lambda: "draining" in (h.account(account)["next"] or ""),
+             what="nobody claims it, and it is said so")
+    assert {row["state"] for row in h.ctl(*here, "status")} == {"draining"}
+    h.ctl(*here, "undrain")
+    wait_for(lambda: h.account(account)["owner"], what="owned again")
+    assert h.ctl1(*here, "explain", account)["source"] == "owner"
+
+
+def test_who_starts_it_is_told_the_truth(herd):
+    """F-F2: the parent returns when the daemon is ready, or with its error."""
+    h = herd()
+    log = os.path.join(h.dir, "background.log")
+    pid = None
+
+    def start(*overrides):
+        args = [arg for o in overrides for arg in ("-o", o)]
+        return subprocess.run(
+            [h.programs.mailherd, "-c", h.conf, "-o", f"log_file={log}",
+             *args], env=h.env(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            timeout=60, **run_as())
+
+    done = start("database=dbname=nothing host=/nowhere", "blob_dir=/nowhere")
+    assert done.returncode == 0, done.stderr  # PostgreSQL will come back
+    status = h.ctl1("status")
+    pid = status["pid"]
+    try:
+        again = start()
+        assert again.returncode == 75 and "another mailherd" in again.stderr
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), what="ended")
+    h.sql("DELETE FROM schema_version")
+    bad = start()
+    assert bad.returncode == 78 and "mailherdctl init" in bad.stderr
+
+
 def test_usage_errors(herd):
     h = herd()
     assert h.run_ctl("no-such-command", check=False).returncode == 64
