@@ -5,9 +5,9 @@
  *
  * A UID stands for one message as long as UIDVALIDITY stays.  Servers that were
  * restored from a backup, or whose index was lost, do not keep to it.  Size and
- * internal date are cheap and nearly always differ; but some servers tell sizes
- * that are not so, or other dates after a move of their own.  So a difference is
- * a suspicion, and the Message-ID decides.
+ * internal date are cheap and nearly always differ; but some servers tell
+ * sizes that are not so, or other dates after a move of their own.  So a
+ * difference is a suspicion, and the Message-ID decides.
  */
 #include "sync/identity.h"
 

@@ -155,7 +155,7 @@ start_anew(struct session *s, struct look *look, struct err *err)
 	return 0;
 }
 
-/* --- before it is believed ---------------------------------------------------- */
+/* --- before it is believed ----------------------------------------------- */
 
 /* Now and then a slice is compared with what tells messages apart. */
 static int
@@ -185,8 +185,8 @@ conclude(struct session *s, struct look *look, const struct findings *f,
 	if (look->doubt == NULL || !f->is_whole)
 		return 0;
 	if (told != 0 && told < look->folder->cursor.uidnext &&
-	    f->highest >= told && look_distrust(s, look->folder, DISTRUST_UIDNEXT,
-	    "there are messages above it", err) == -1)
+	    f->highest >= told && look_distrust(s, look->folder,
+		DISTRUST_UIDNEXT, "there are messages above it", err) == -1)
 		return -1;
 	return session_db(s, err) == -1 ? -1 : store_folder_verified(s->db,
 	    &s->fence, look->folder, true, err);
@@ -374,7 +374,8 @@ look_at(struct session *s, struct folder *folder, struct look *look,
 	log_debug(&s->log, "folder_id=%lld: %s", (long long)folder->id,
 	    plan_action_name(plan.action));
 	if (plan.distrust != NULL &&
-	    look_distrust(s, folder, DISTRUST_CONDSTORE, plan.distrust, err) == -1)
+	    look_distrust(s, folder, DISTRUST_CONDSTORE, plan.distrust,
+		err) == -1)
 		return -1;
 	if (plan.action == PLAN_FIRST || plan.action == PLAN_REMAP)
 		return start_anew(s, look, err);

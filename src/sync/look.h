@@ -34,7 +34,7 @@ int look_at(struct session *s, struct folder *folder, struct look *look_r,
     struct err *err);
 
 /* For delta.c: the server's UIDNEXT, 0 where it is not told or not believed;
- * its mod-sequence, 0 where CONDSTORE is not to be used; and an end of trust. */
+ * its mod-sequence, 0 where CONDSTORE is not to be used; an end of trust. */
 uint32_t look_uidnext(const struct look *look);
 uint64_t look_modseq(const struct session *s, const struct look *look);
 int look_distrust(struct session *s, struct folder *folder,

@@ -39,8 +39,8 @@ void findings_sort(struct findings *f);
  * Every message from the cursor's backfill_below up.  The folder is selected
  * and has `exists` messages; both may be looked at anew when messages go
  * while we count (*selected_r).  Vanished UIDs are reported only when the
- * server showed as many messages as it says it has (fact 23).  tell_apart: messages
- * are compared, too, not only their flags (identity.h).
+ * server showed as many messages as it says it has (fact 23).  tell_apart:
+ * messages are compared, too, not only their flags (identity.h).
  */
 int windows_compare_all(struct session *s, struct folder *folder,
     struct remote_selected *selected_r, bool tell_apart,

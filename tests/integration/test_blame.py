@@ -280,7 +280,7 @@ def pass_over(h, account):
 
 
 def comparisons(proxy):
-    return sum("FETCH 1:" in line and "FLAGS)" in line
+    return sum("FETCH 1:" in line and "(UID FLAGS" in line
                for line in proxy.said)
 
 

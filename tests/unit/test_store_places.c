@@ -348,8 +348,9 @@ END_TEST
 
 START_TEST(another_message_under_the_same_uid_is_told)
 {
-	struct mail m[] = { { .uid = 1, .id = "1@x" }, { .uid = 2, .id = "2@x" },
-		{ .uid = 3 }, { .uid = 4, .id = "4@x" } };
+	struct mail m[] = { { .uid = 1, .id = "1@x" },
+		{ .uid = 2, .id = "2@x" }, { .uid = 3 },
+		{ .uid = 4, .id = "4@x" } };
 	struct place p[4];
 	bool unlike[4];
 	size_t i;
