@@ -13,6 +13,9 @@
 #define ALTERNATIVE_STUB ((size_t)2000)
 #define ALTERNATIVE_SAMPLE ((size_t)400)
 
+/* More of it need not be looked at. */
+#define ALTERNATIVE_RAW ((size_t)32768)
+
 /*
  * A first look at the other form as it stands in the message, encoded and with
  * its markup: whether it surely has the words of `text` and not much more.

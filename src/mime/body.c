@@ -8,8 +8,8 @@
  * read: plain parts in their order, HTML where there is nothing else or where
  * the plain part only says that there is HTML.  What else says something
  * (another form of the text, invitations, attached messages) is shown when
- * there is no text, and searched in any case.  What is no text is an attachment;
- * its size is counted by decoding it piece by piece.
+ * there is no text, and searched in any case.  What is no text is an
+ * attachment; its size is counted by decoding it piece by piece.
  */
 #include "config.h"
 
@@ -50,7 +50,7 @@ static void body_read_parts(struct reader *r, struct source *src,
 static void reader_finish(struct reader *r);
 
 static void
-set_reason(struct reader *r, const char *reason)
+reader_set_reason(struct reader *r, const char *reason)
 {
 	if (r->reason == NULL)
 		r->reason = reason;
@@ -59,10 +59,11 @@ set_reason(struct reader *r, const char *reason)
 /* --- text ---------------------------------------------------------------- */
 
 static void
-add_text(struct reader *r, const struct leaf *leaf, struct buf *out)
+reader_add_text(struct reader *r, const struct leaf *leaf, struct buf *out)
 {
 	if (!reading_add(&r->reading, leaf, out, r->limits->text_bytes))
-		set_reason(r, "the text is too long; its beginning is kept");
+		reader_set_reason(r,
+		    "the text is too long; its beginning is kept");
 }
 
 /* Leaves [leaf, end) of one multipart/alternative: the preferred, or not. */
@@ -72,7 +73,7 @@ add_forms(struct reader *r, const struct leaf *leaf, const struct leaf *end,
 {
 	for (; leaf != end; leaf = leaf->next)
 		if (leaf->is_text && leaf->is_alternative == is_alternative)
-			add_text(r, leaf, out);
+			reader_add_text(r, leaf, out);
 }
 
 /*
@@ -83,22 +84,21 @@ static bool
 sample_other(struct reader *r, const struct leaf *leaf,
     const struct leaf *end, size_t start, struct buf *sample)
 {
-	const char *text = r->text.data + start;
-	size_t len = r->text.len - start;
+	const char *text = r->text.data + start, *raw;
+	size_t len = r->text.len - start, raw_len;
 	bool has_other = false;
 
 	for (; leaf != end && sample->len < ALTERNATIVE_SAMPLE;
-	    leaf = leaf->next)
-		if (leaf->is_text && leaf->is_alternative) {
-			if (!has_other && leaf->src->mem != NULL &&
-			    alternative_is_alike((const char *)leaf->src->mem +
-			    leaf->start, (size_t)(leaf->end - leaf->start),
-			    text, len))
-				return false;
-			has_other = true;
-			reading_sample(&r->reading, leaf, sample,
-			    ALTERNATIVE_SAMPLE);
-		}
+	    leaf = leaf->next) {
+		if (!leaf->is_text || !leaf->is_alternative)
+			continue;
+		raw = leaf_raw(r->arena, leaf, ALTERNATIVE_RAW, &raw_len);
+		if (!has_other &&
+		    alternative_is_alike(raw, raw_len, text, len))
+			return false;
+		has_other = true;
+		reading_sample(&r->reading, leaf, sample, ALTERNATIVE_SAMPLE);
+	}
 	return has_other;
 }
 
@@ -143,7 +143,7 @@ read_alternative(struct reader *r, const struct leaf *leaf)
 		add_forms(r, leaf, end, true, &r->text);
 	} else if (len < ALTERNATIVE_STUB &&
 	    sample_other(r, leaf, end, start, &sample) &&
-	    !alternative_is_same(sample.data, sample.len, text, len)) {
+	    !alternative_is_same(buf_str(&sample), sample.len, text, len)) {
 		read_other_form(r, leaf, end, start);
 	}
 	buf_release(&sample);
@@ -161,7 +161,7 @@ read_texts(struct reader *r)
 			continue;
 		}
 		if (leaf->is_text && !leaf->is_second)
-			add_text(r, leaf, &r->text);
+			reader_add_text(r, leaf, &r->text);
 		leaf = leaf->next;
 	}
 }
@@ -169,21 +169,12 @@ read_texts(struct reader *r)
 /* --- what is read beside the text ---------------------------------------- */
 
 static bool
-has_suffix(const char *name, const char *suffix)
-{
-	size_t len = name == NULL ? 0 : strlen(name), n = strlen(suffix);
-
-	return len > n && strcasecmp(name + len - n, suffix) == 0;
-}
-
-static bool
 is_calendar(const struct leaf *leaf)
 {
 	return strcmp(leaf->type, "text/calendar") == 0 ||
 	    strcmp(leaf->type, "text/x-vcalendar") == 0 ||
 	    strcmp(leaf->type, "application/ics") == 0 ||
-	    (strcmp(leaf->type, "application/octet-stream") == 0 &&
-	    has_suffix(leaf->name, ".ics"));
+	    leaf_is_octets(leaf, ".ics");
 }
 
 static void
@@ -193,7 +184,8 @@ read_calendar(struct reader *r, const struct leaf *leaf, struct buf *out)
 	const char *bytes = leaf_bytes(r->arena, leaf, max, &len);
 
 	if (len == max)
-		set_reason(r, "a calendar is too long; its beginning is read");
+		reader_set_reason(r,
+		    "a calendar is too long; its beginning is read");
 	bytes = charset_convert(r->arena, param_charset(r->arena,
 	    &leaf->headers.fields[HEADER_CONTENT_TYPE]), bytes, len, &len);
 	calendar_to_text(r->arena, out, bytes, len, max);
@@ -277,7 +269,8 @@ read_message(struct reader *r, struct leaf *leaf, struct buf *out)
 	for (i = 0; i < content.n_attachments; i++)
 		add_line(&r->extra, content.attachments[i].filename);
 	if (inner.reason != NULL)
-		set_reason(r, "an attached message was not read to its end");
+		reader_set_reason(r,
+		    "an attached message was not read to its end");
 	reader_finish(&inner);
 }
 
@@ -285,8 +278,7 @@ static bool
 is_message(const struct leaf *leaf)
 {
 	return type_is_message(leaf->type) ||
-	    (strcmp(leaf->type, "application/octet-stream") == 0 &&
-	    has_suffix(leaf->name, ".eml"));
+	    leaf_is_octets(leaf, ".eml");
 }
 
 static void
@@ -301,12 +293,12 @@ read_seconds(struct reader *r)
 
 		if (out->len >= max || r->extra.len >= max) {
 			if (is_message(leaf) || is_calendar(leaf))
-				set_reason(r, "there is too much text; "
+				reader_set_reason(r, "there is too much text; "
 				    "its beginning is kept");
 			continue;
 		}
 		if (leaf->is_second)
-			add_text(r, leaf, out);
+			reader_add_text(r, leaf, out);
 		else if (is_calendar(leaf))
 			read_calendar(r, leaf, out);
 		else if (is_message(leaf) && r->depth < MESSAGES_DEPTH &&
@@ -462,7 +454,7 @@ body_read_parts(struct reader *r, struct source *src,
 	if (r->depth == 0)
 		report_read(r->arena, &r->tree, headers, r->limits,
 		    r->content, &r->text);
-	set_reason(r, r->tree.reason);
+	reader_set_reason(r, r->tree.reason);
 }
 
 static void

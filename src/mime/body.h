@@ -8,10 +8,9 @@
 #include "mime/mime.h"
 
 /*
- * Fills text, extra, snippet and attachments of `content`, and references when only
- * the body of a report tells them.  *charset_r: that of the first text.
- * Returns NULL, or the static reason why some
- * of it had to be left out.
+ * Fills text, extra, snippet and attachments of `content`, and references when
+ * only the body of a report tells them.  *charset_r: that of the first text.
+ * Returns NULL, or the static reason why some of it had to be left out.
  */
 const char *body_read(struct arena *arena, struct source *src,
     const struct headers *headers, const struct mime_limits *limits,

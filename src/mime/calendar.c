@@ -22,14 +22,14 @@ struct content_line {
 };
 
 static bool
-is_name(const struct content_line *l, const char *name)
+line_is_name(const struct content_line *l, const char *name)
 {
 	return strlen(name) == l->name_len &&
 	    strncasecmp(name, l->name, l->name_len) == 0;
 }
 
 static bool
-is_value(const struct content_line *l, const char *value)
+line_is_value(const struct content_line *l, const char *value)
 {
 	return strlen(value) == l->value_len &&
 	    strncasecmp(value, l->value, l->value_len) == 0;
@@ -58,7 +58,7 @@ split_line(const char *p, size_t len, struct content_line *l)
 
 /* The next line without its folds, into `line`; behind it in the text. */
 static const char *
-unfold(struct buf *line, const char *p, const char *end)
+calendar_unfold(struct buf *line, const char *p, const char *end)
 {
 	const char *eol, *stop;
 
@@ -76,7 +76,7 @@ unfold(struct buf *line, const char *p, const char *end)
 }
 
 static bool
-has_param(const struct content_line *l, const char *word)
+line_has_param(const struct content_line *l, const char *word)
 {
 	size_t len = strlen(word), i;
 
@@ -88,7 +88,7 @@ has_param(const struct content_line *l, const char *word)
 
 /* Of a vCalendar: its soft line breaks have no blank behind them. */
 static const char *
-add_qp_lines(struct buf *line, const char *p, const char *end)
+calendar_add_qp_lines(struct buf *line, const char *p, const char *end)
 {
 	const char *eol;
 
@@ -106,7 +106,7 @@ add_qp_lines(struct buf *line, const char *p, const char *end)
 }
 
 static void
-add_value(struct buf *out, const char *p, size_t len, size_t max)
+calendar_add_value(struct buf *out, const char *p, size_t len, size_t max)
 {
 	size_t i;
 
@@ -124,7 +124,7 @@ add_value(struct buf *out, const char *p, size_t len, size_t max)
 }
 
 static void
-add_qp_value(struct arena *arena, struct buf *out,
+calendar_add_qp_value(struct arena *arena, struct buf *out,
     const struct content_line *l, size_t max)
 {
 	struct sink sink = { .max = SIZE_MAX };
@@ -137,16 +137,16 @@ add_qp_value(struct arena *arena, struct buf *out,
 	decode_end(&d);
 	text = charset_convert(arena, CHARSET_GUESSED, buf_str(&sink.kept),
 	    sink.kept.len, &len);
-	add_value(out, text, len, max);
+	calendar_add_value(out, text, len, max);
 	buf_release(&sink.kept);
 }
 
 static bool
-is_wanted(const struct content_line *l)
+line_is_wanted(const struct content_line *l)
 {
-	return l->value_len > 0 && (is_name(l, "SUMMARY") ||
-	    is_name(l, "LOCATION") || is_name(l, "DESCRIPTION") ||
-	    is_name(l, "COMMENT"));
+	return l->value_len > 0 && (line_is_name(l, "SUMMARY") ||
+	    line_is_name(l, "LOCATION") || line_is_name(l, "DESCRIPTION") ||
+	    line_is_name(l, "COMMENT"));
 }
 
 void
@@ -159,21 +159,21 @@ calendar_to_text(struct arena *arena, struct buf *out, const char *text,
 	bool is_alarm = false;
 
 	while (p < end && out->len < max) {
-		p = unfold(&line, p, end);
+		p = calendar_unfold(&line, p, end);
 		if (line.len == 0 || !split_line(line.data, line.len, &l))
 			continue;
-		if (is_name(&l, "BEGIN") || is_name(&l, "END"))
-			is_alarm = is_name(&l, "BEGIN") &&
-			    is_value(&l, "VALARM");
-		if (is_alarm || !is_wanted(&l))
+		if (line_is_name(&l, "BEGIN") || line_is_name(&l, "END"))
+			is_alarm = line_is_name(&l, "BEGIN") &&
+			    line_is_value(&l, "VALARM");
+		if (is_alarm || !line_is_wanted(&l))
 			continue;
-		if (!has_param(&l, "QUOTED-PRINTABLE")) {
-			add_value(out, l.value, l.value_len, max);
+		if (!line_has_param(&l, "QUOTED-PRINTABLE")) {
+			calendar_add_value(out, l.value, l.value_len, max);
 			continue;
 		}
-		p = add_qp_lines(&line, p, end);
+		p = calendar_add_qp_lines(&line, p, end);
 		split_line(line.data, line.len, &l);
-		add_qp_value(arena, out, &l, max);
+		calendar_add_qp_value(arena, out, &l, max);
 	}
 	buf_release(&line);
 }

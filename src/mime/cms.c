@@ -84,7 +84,7 @@ ber_enter(struct ber *b, unsigned tag)
 }
 
 static enum cms_type
-read_type(struct ber *b)
+cms_read_type(struct ber *b)
 {
 	static const struct {
 		const char *oid;
@@ -116,7 +116,7 @@ read_type(struct ber *b)
 
 /* Octets, all or in pieces (of pieces), to `out`, which may be their place. */
 static size_t
-read_octets(struct ber *b, unsigned char *out)
+cms_read_octets(struct ber *b, unsigned char *out)
 {
 	unsigned depth = 0;
 	struct element e;
@@ -144,7 +144,7 @@ enum cms_type
 cms_open(unsigned char *data, size_t len, size_t *content_r)
 {
 	struct ber b = { data, data + len };
-	enum cms_type type = read_type(&b);
+	enum cms_type type = cms_read_type(&b);
 	struct element e;
 
 	*content_r = 0;
@@ -158,6 +158,6 @@ cms_open(unsigned char *data, size_t len, size_t *content_r)
 	    e.tag != BER_OID || !ber_skip(&b, e) ||
 	    !ber_enter(&b, BER_EXPLICIT))
 		return type;
-	*content_r = read_octets(&b, data);
+	*content_r = cms_read_octets(&b, data);
 	return type;
 }

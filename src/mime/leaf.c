@@ -14,6 +14,16 @@
 
 #define STEP SOURCE_CHUNK /* encoded bytes at a time */
 
+bool
+leaf_is_octets(const struct leaf *leaf, const char *suffix)
+{
+	size_t len = leaf->name == NULL ? 0 : strlen(leaf->name);
+	size_t n = strlen(suffix);
+
+	return strcmp(leaf->type, "application/octet-stream") == 0 &&
+	    len >= n && strcasecmp(leaf->name + len - n, suffix) == 0;
+}
+
 enum encoding
 leaf_encoding(const struct leaf *leaf)
 {
@@ -145,5 +155,21 @@ leaf_bytes(struct arena *arena, const struct leaf *leaf, size_t max,
 	*len_r = p.sink.kept.len;
 	copy = arena_strndup(arena, buf_str(&p.sink.kept), p.sink.kept.len);
 	pieces_release(&p);
+	return copy;
+}
+
+const char *
+leaf_raw(struct arena *arena, const struct leaf *leaf, size_t max,
+    size_t *len_r)
+{
+	size_t len = leaf->end - leaf->start < max
+	    ? (size_t)(leaf->end - leaf->start) : max;
+	char *copy;
+
+	*len_r = len;
+	if (leaf->src->mem != NULL)
+		return (const char *)leaf->src->mem + leaf->start;
+	copy = arena_alloc(arena, len + 1);
+	*len_r = source_fetch(leaf->src, leaf->start, copy, len);
 	return copy;
 }

@@ -17,6 +17,9 @@ struct pieces {
 	size_t used; /* of what the sink holds */
 };
 
+/* Said to be octets, with a name that ends so: senders that know no better. */
+bool leaf_is_octets(const struct leaf *leaf, const char *suffix);
+
 enum encoding leaf_encoding(const struct leaf *leaf);
 
 /* Without keeping them. */
@@ -25,6 +28,10 @@ uint64_t leaf_size(const struct leaf *leaf);
 /* Up to `max` of them; in the arena or in the message itself. */
 const char *leaf_bytes(struct arena *arena, const struct leaf *leaf,
     size_t max, size_t *len_r);
+
+/* As they stand in the message, up to `max` of them. */
+const char *leaf_raw(struct arena *arena, const struct leaf *leaf, size_t max,
+    size_t *len_r);
 
 void pieces_init(struct pieces *p, const struct leaf *leaf);
 /*

@@ -26,6 +26,7 @@ libmime_a_SOURCES = \
 	src/mime/param.c src/mime/param.h \
 	src/mime/reading.c src/mime/reading.h \
 	src/mime/report.c src/mime/report.h \
+	src/mime/role.c src/mime/role.h \
 	src/mime/rtf.c src/mime/rtf.h \
 	src/mime/scan.c src/mime/scan.h \
 	src/mime/source.c src/mime/source.h \

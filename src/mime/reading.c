@@ -60,7 +60,7 @@ leaf_charset(struct reading *r, const struct leaf *leaf, const char *bytes,
 /* --- a leaf, piece by piece ---------------------------------------------- */
 
 static bool
-has_param(struct reading *r, const struct leaf *leaf, const char *name,
+leaf_has_param(struct reading *r, const struct leaf *leaf, const char *name,
     const char *value)
 {
 	const char *charset, *bytes;
@@ -100,7 +100,7 @@ normalise(char *out, const char *p, size_t len)
 }
 
 /* Each way of reading: what it does with a piece. */
-struct reader {
+struct leaf_reader {
 	struct reading *reading;
 	const struct leaf *leaf;
 	bool is_html;
@@ -110,7 +110,7 @@ struct reader {
 };
 
 static void
-reader_feed(struct reader *r, const char *text, size_t len, bool is_last,
+reader_feed(struct leaf_reader *r, const char *text, size_t len, bool is_last,
     struct arena *scratch)
 {
 	char *clean;
@@ -128,14 +128,14 @@ reader_feed(struct reader *r, const char *text, size_t len, bool is_last,
 }
 
 static bool
-reader_is_full(const struct reader *r)
+reader_is_full(const struct leaf_reader *r)
 {
 	return r->is_html ? r->html.is_cut : r->uu.is_cut;
 }
 
 /* Whole, when it is in memory and not long: most texts are. */
 static bool
-read_at_once(struct reader *r)
+reader_read_at_once(struct leaf_reader *r)
 {
 	const struct leaf *leaf = r->leaf;
 	struct arena *arena = r->reading->arena;
@@ -152,7 +152,7 @@ read_at_once(struct reader *r)
 }
 
 static void
-read_in_pieces(struct reader *r)
+reader_read_in_pieces(struct leaf_reader *r)
 {
 	struct arena *scratch = arena_new("piece of a text");
 	enum charset charset = CHARSET_GUESSED;
@@ -177,10 +177,10 @@ read_in_pieces(struct reader *r)
 }
 
 static void
-read_leaf(struct reader *r)
+reader_read(struct leaf_reader *r)
 {
-	if (!read_at_once(r))
-		read_in_pieces(r);
+	if (!reader_read_at_once(r))
+		reader_read_in_pieces(r);
 }
 
 /* --- the kinds ------------------------------------------------------- */
@@ -189,10 +189,11 @@ static bool
 reading_add_html(struct reading *r, const struct leaf *leaf, struct buf *out,
     size_t max)
 {
-	struct reader reader = { .reading = r, .leaf = leaf, .is_html = true };
+	struct leaf_reader reader = { .reading = r, .leaf = leaf,
+		.is_html = true };
 
 	html_init(&reader.html, out, max - out->len);
-	read_leaf(&reader);
+	reader_read(&reader);
 	html_release(&reader.html);
 	return !reader.html.is_cut;
 }
@@ -202,18 +203,18 @@ reading_add_plain(struct reading *r, const struct leaf *leaf, struct buf *out,
     size_t max)
 {
 	bool is_flowed = !leaf->is_raw &&
-	    has_param(r, leaf, "format", "flowed");
-	struct reader reader = { .reading = r, .leaf = leaf };
+	    leaf_has_param(r, leaf, "format", "flowed");
+	struct leaf_reader reader = { .reading = r, .leaf = leaf };
 	struct buf lines = BUF_INIT;
 
 	reader.uu = (struct uu){ .arena = r->arena, .max = max,
 		.out = is_flowed ? &lines : out, .files = r->files };
-	read_leaf(&reader);
+	reader_read(&reader);
 	uuencode_end(&reader.uu);
 	r->files = reader.uu.files;
 	if (is_flowed)
 		flowed_to_text(out, buf_str(&lines), lines.len,
-		    has_param(r, leaf, "delsp", "yes"));
+		    leaf_has_param(r, leaf, "delsp", "yes"));
 	buf_release(&lines);
 	return !reader.uu.is_cut;
 }
@@ -255,7 +256,8 @@ void
 reading_find_cids(struct reading *r, const struct leaf *leaf,
     struct cid_list *list)
 {
-	struct reader reader = { .reading = r, .leaf = leaf, .cids = list };
+	struct leaf_reader reader = { .reading = r, .leaf = leaf,
+		.cids = list };
 
-	read_leaf(&reader);
+	reader_read(&reader);
 }

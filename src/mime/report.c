@@ -43,7 +43,7 @@ is_returned(const char *type)
 
 /* The header that a leaf holds, whatever it is encoded with. */
 static void
-read_header(struct arena *arena, const struct leaf *leaf,
+report_read_header(struct arena *arena, const struct leaf *leaf,
     const struct mime_limits *limits, struct headers *h)
 {
 	struct source decoded = { .fd = -1 };
@@ -61,7 +61,7 @@ read_header(struct arena *arena, const struct leaf *leaf,
 }
 
 static void
-add_reference(struct arena *arena, struct content *c, const char *id)
+report_add_reference(struct arena *arena, struct content *c, const char *id)
 {
 	const char **references;
 	size_t i;
@@ -97,7 +97,7 @@ is_report(const struct tree *tree)
  * stands behind a line of dashes (qmail, Postfix before 2.0, Exim).
  */
 static const char *
-find_id_in_text(struct arena *arena, const struct headers *headers,
+report_find_id(struct arena *arena, const struct headers *headers,
     const struct buf *text)
 {
 	static const char field_name[] = "\nmessage-id:";
@@ -134,25 +134,25 @@ report_read(struct arena *arena, const struct tree *tree,
 	struct headers h;
 
 	if (!is_report(tree)) {
-		add_reference(arena, content, find_id_in_text(arena, headers,
-		    text));
+		report_add_reference(arena, content,
+		    report_find_id(arena, headers, text));
 		return;
 	}
 	for (leaf = tree->first; leaf != NULL; leaf = leaf->next) {
 		if (leaf->is_text || leaf->depth > 0)
 			continue;
 		if (named == NULL && is_about_another(leaf->type)) {
-			read_header(arena, leaf, limits, &h);
+			report_read_header(arena, leaf, limits, &h);
 			f = h.fields;
 			named = ids_own(arena, f[HEADER_ORIGINAL_ID].value !=
 			    NULL ? &f[HEADER_ORIGINAL_ID]
 				 : &f[HEADER_X_ORIGINAL_ID]);
 		} else if (returned == NULL && is_returned(leaf->type)) {
-			read_header(arena, leaf, limits, &h);
+			report_read_header(arena, leaf, limits, &h);
 			returned = ids_own(arena,
 			    &h.fields[HEADER_MESSAGE_ID]);
 		}
 	}
-	add_reference(arena, content, named);
-	add_reference(arena, content, returned);
+	report_add_reference(arena, content, named);
+	report_add_reference(arena, content, returned);
 }

@@ -14,7 +14,6 @@
 #include "mime/decode.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 
 #define DICTIONARY 4096u
 #define COMPRESSED 0x75465A4Cu /* "LZFu" */
@@ -106,7 +105,7 @@ rtf_decompress(struct buf *out, const unsigned char *data, size_t len,
 
 /* --- text ---------------------------------------------------------------- */
 
-struct scanner {
+struct rtf {
 	struct arena *arena;
 	const char *p, *end;
 	struct buf *out;
@@ -134,7 +133,7 @@ static const struct {
 	{ "bullet", "\xE2\x80\xA2" } };
 
 static void
-flush_bytes(struct scanner *s)
+rtf_flush(struct rtf *s)
 {
 	const char *text;
 	size_t len;
@@ -148,31 +147,31 @@ flush_bytes(struct scanner *s)
 }
 
 static bool
-is_shown(struct scanner *s)
+rtf_is_shown(struct rtf *s)
 {
 	return !s->is_skipped && !s->is_rtf_only;
 }
 
 static void
-put_text(struct scanner *s, const char *text, size_t len)
+rtf_put_text(struct rtf *s, const char *text, size_t len)
 {
-	if (!is_shown(s))
+	if (!rtf_is_shown(s))
 		return;
-	flush_bytes(s);
+	rtf_flush(s);
 	buf_add(s->out, text, len);
 }
 
 static void
-put_byte(struct scanner *s, char c)
+rtf_put_byte(struct rtf *s, char c)
 {
 	if (s->skip_next > 0)
 		s->skip_next--;
-	else if (is_shown(s) && c != '\0')
+	else if (rtf_is_shown(s) && c != '\0')
 		buf_addc(&s->bytes, c);
 }
 
 static void
-put_code(struct scanner *s, long code)
+rtf_put_code(struct rtf *s, long code)
 {
 	char utf8[4];
 
@@ -181,11 +180,11 @@ put_code(struct scanner *s, long code)
 	s->skip_next = s->per_code;
 	if (code >= 0x20 && code <= 0x10FFFF &&
 	    !(code >= 0xD800 && code < 0xE000))
-		put_text(s, utf8, text_encode(utf8, (uint32_t)code));
+		rtf_put_text(s, utf8, text_encode(utf8, (uint32_t)code));
 }
 
 static void
-set_codepage(struct scanner *s, long number)
+rtf_set_codepage(struct rtf *s, long number)
 {
 	const char *label = arena_printf(s->arena, "windows-%ld", number);
 	enum charset charset = charset_find(label, strlen(label));
@@ -195,31 +194,43 @@ set_codepage(struct scanner *s, long number)
 }
 
 static void
-obey(struct scanner *s, const char *word, bool has_number, long number)
+rtf_obey(struct rtf *s, const char *word, bool has_number, long number)
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (strcmp(texts[i].word, word) == 0) {
-			put_text(s, texts[i].text, strlen(texts[i].text));
+			rtf_put_text(s, texts[i].text, strlen(texts[i].text));
 			return;
 		}
 	for (i = 0; i < sizeof(destinations) / sizeof(destinations[0]); i++)
 		if (strcmp(destinations[i], word) == 0)
 			s->is_skipped = true;
 	if (strcmp(word, "u") == 0 && has_number)
-		put_code(s, number);
+		rtf_put_code(s, number);
 	else if (strcmp(word, "uc") == 0 && has_number)
 		s->per_code = number < 0 || number > 8 ? 1 : (unsigned)number;
 	else if (strcmp(word, "ansicpg") == 0)
-		set_codepage(s, number);
+		rtf_set_codepage(s, number);
 	else if (strcmp(word, "htmlrtf") == 0)
 		s->is_rtf_only = !has_number || number != 0;
 }
 
+/* Nine digits at most. */
+static long
+rtf_number(const char *p, const char *end)
+{
+	bool is_negative = p < end && *p == '-';
+	long number = 0;
+
+	for (p += is_negative; p < end; p++)
+		number = number * 10 + (*p - '0');
+	return is_negative ? -number : number;
+}
+
 /* \word, \word-12, with one blank that belongs to it. */
 static void
-read_word(struct scanner *s)
+rtf_read_word(struct rtf *s)
 {
 	const char *number;
 	bool has_number;
@@ -237,41 +248,40 @@ read_word(struct scanner *s)
 	    s->p - number < 9)
 		s->p++;
 	has_number = s->p > number;
-	obey(s, word, has_number, has_number ? strtol(arena_strndup(s->arena,
-	    number, (size_t)(s->p - number)), NULL, 10) : 0);
+	rtf_obey(s, word, has_number, rtf_number(number, s->p));
 	if (s->p < s->end && *s->p == ' ')
 		s->p++;
 }
 
 /* Behind a backslash. */
 static void
-read_control(struct scanner *s)
+rtf_read_control(struct rtf *s)
 {
 	char c;
 
 	if (s->p == s->end)
 		return;
 	if (isalpha((unsigned char)*s->p)) {
-		read_word(s);
+		rtf_read_word(s);
 		return;
 	}
 	c = *s->p++;
 	if (c == '\'' && s->end - s->p >= 2 && hex_pair(s->p) >= 0) {
-		put_byte(s, (char)hex_pair(s->p));
+		rtf_put_byte(s, (char)hex_pair(s->p));
 		s->p += 2;
 	} else if (c == '*') {
 		s->is_skipped = true;
 	} else if (c == '\n' || c == '\r') {
-		put_text(s, "\n", 1);
+		rtf_put_text(s, "\n", 1);
 	} else if (c == '~') {
-		put_text(s, " ", 1);
+		rtf_put_text(s, " ", 1);
 	} else if (c == '\\' || c == '{' || c == '}') {
-		put_byte(s, c);
+		rtf_put_byte(s, c);
 	}
 }
 
 static void
-read_group(struct scanner *s, char c)
+rtf_read_group(struct rtf *s, char c)
 {
 	if (c == '{') {
 		buf_addc(&s->groups, s->is_skipped);
@@ -284,7 +294,7 @@ void
 rtf_to_text(struct arena *arena, struct buf *out, const char *rtf, size_t len,
     size_t max)
 {
-	struct scanner s = { .arena = arena, .p = rtf, .end = rtf + len,
+	struct rtf s = { .arena = arena, .p = rtf, .end = rtf + len,
 		.out = out, .per_code = 1,
 		.charset = charset_find("windows-1252", 12) };
 	char c;
@@ -292,13 +302,13 @@ rtf_to_text(struct arena *arena, struct buf *out, const char *rtf, size_t len,
 	while (s.p < s.end && out->len + s.bytes.len < max) {
 		c = *s.p++;
 		if (c == '\\')
-			read_control(&s);
+			rtf_read_control(&s);
 		else if (c == '{' || c == '}')
-			read_group(&s, c);
+			rtf_read_group(&s, c);
 		else if (c != '\r' && c != '\n')
-			put_byte(&s, c);
+			rtf_put_byte(&s, c);
 	}
-	flush_bytes(&s);
+	rtf_flush(&s);
 	buf_release(&s.bytes);
 	buf_release(&s.groups);
 }

@@ -57,16 +57,18 @@ static size_t
 view_read(const struct view *v, gint64 position, char *out, size_t len)
 {
 	size_t i = view_find(v, position);
-	const struct stitch *s = v->stitches + i;
 	uint64_t offset = view_offset(v, position);
+	const struct stitch *s;
 
-	if (i > 0 && s[-1].is_line &&
-	    offset + 1 == s[-1].offset + s[-1].skip) {
-		*out = '\n';
-		return 1;
+	if (i > 0) {
+		s = &v->stitches[i - 1];
+		if (s->is_line && offset + 1 == s->offset + s->skip) {
+			*out = '\n';
+			return 1;
+		}
 	}
-	if (i < v->n_stitches && len > s->offset - offset)
-		len = (size_t)(s->offset - offset);
+	if (i < v->n_stitches && len > v->stitches[i].offset - offset)
+		len = (size_t)(v->stitches[i].offset - offset);
 	return source_fetch(v->src, offset, out, len);
 }
 

@@ -86,7 +86,7 @@ take_padded(struct window *w, size_t len, struct window *bytes)
 /* --- MAPI properties ----------------------------------------------------- */
 
 static size_t
-fixed_size(uint32_t type)
+prop_size(uint32_t type)
 {
 	switch (type) {
 	case 0x0002: /* I2, ... */
@@ -109,7 +109,7 @@ fixed_size(uint32_t type)
 }
 
 static bool
-is_variable(uint32_t type)
+prop_is_variable(uint32_t type)
 {
 	return type == TYPE_OBJECT || type == TYPE_STRING8 ||
 	    type == TYPE_UNICODE || type == TYPE_BINARY;
@@ -117,7 +117,7 @@ is_variable(uint32_t type)
 
 /* Named properties carry a GUID and a number or a name. */
 static bool
-skip_name(struct window *w)
+prop_skip_name(struct window *w)
 {
 	struct window ignored;
 	uint32_t kind, n;
@@ -130,10 +130,10 @@ skip_name(struct window *w)
 
 /* One value or many; the first is the one that is wanted. */
 static bool
-take_values(struct window *w, uint32_t type, struct window *value)
+prop_take_values(struct window *w, uint32_t type, struct window *value)
 {
-	size_t size = fixed_size(type & 0xFFFu);
-	bool has_count = is_variable(type & 0xFFFu) || (type & TYPE_MANY);
+	size_t size = prop_size(type & 0xFFFu);
+	bool has_count = prop_is_variable(type & 0xFFFu) || (type & TYPE_MANY);
 	uint32_t n = 1, i, len;
 	struct window next;
 
@@ -142,10 +142,10 @@ take_values(struct window *w, uint32_t type, struct window *value)
 		return false;
 	for (i = 0; i < n; i++) {
 		len = (uint32_t)size;
-		if (is_variable(type & 0xFFFu) && !take_number(w, 4, &len))
+		if (prop_is_variable(type & 0xFFFu) && !take_number(w, 4, &len))
 			return false;
 		/* An unknown type: its length is not known either. */
-		if ((size == 0 && !is_variable(type & 0xFFFu)) ||
+		if ((size == 0 && !prop_is_variable(type & 0xFFFu)) ||
 		    !take_padded(w, len, &next))
 			return false;
 		if (i == 0)
@@ -160,20 +160,20 @@ struct prop {
 };
 
 static bool
-take_prop(struct window *w, struct prop *prop)
+prop_take(struct window *w, struct prop *prop)
 {
 	return take_number(w, 2, &prop->type) &&
 	    take_number(w, 2, &prop->id) &&
-	    (prop->id < 0x8000 || skip_name(w)) &&
-	    take_values(w, prop->type, &prop->value);
+	    (prop->id < 0x8000 || prop_skip_name(w)) &&
+	    prop_take_values(w, prop->type, &prop->value);
 }
 
 static void
-set(struct tnef_bytes *b, const struct prop *prop)
+tnef_set(struct tnef_bytes *b, const struct prop *prop)
 {
 	const unsigned char *p = prop->value.p, *end = prop->value.end;
 
-	if (p == NULL || b->p != NULL || !is_variable(prop->type))
+	if (p == NULL || b->p != NULL || !prop_is_variable(prop->type))
 		return;
 	b->is_utf16 = prop->type == TYPE_UNICODE;
 	if (b->is_utf16 && end - p >= 2 && end[-1] == 0 && end[-2] == 0)
@@ -185,20 +185,20 @@ set(struct tnef_bytes *b, const struct prop *prop)
 }
 
 static void
-note_message_prop(struct tnef *t, const struct prop *prop)
+tnef_note_prop(struct tnef *t, const struct prop *prop)
 {
 	switch (prop->id) {
 	case PROP_SUBJECT:
-		set(&t->subject, prop);
+		tnef_set(&t->subject, prop);
 		break;
 	case PROP_BODY:
-		set(&t->body, prop);
+		tnef_set(&t->body, prop);
 		break;
 	case PROP_HTML:
-		set(&t->html, prop);
+		tnef_set(&t->html, prop);
 		break;
 	case PROP_RTF:
-		set(&t->rtf, prop);
+		tnef_set(&t->rtf, prop);
 		break;
 	case PROP_CPID:
 		if (prop->value.end - prop->value.p >= 4)
@@ -208,32 +208,32 @@ note_message_prop(struct tnef *t, const struct prop *prop)
 }
 
 static void
-note_file_prop(struct tnef_file *f, const struct prop *prop)
+tnef_note_file_prop(struct tnef_file *f, const struct prop *prop)
 {
 	switch (prop->id) {
 	case PROP_FILE_LONG_NAME:
 		f->name = (struct tnef_bytes){ 0 }; /* better than others */
-		set(&f->name, prop);
+		tnef_set(&f->name, prop);
 		break;
 	case PROP_FILE_NAME:
 	case PROP_DISPLAY_NAME:
-		set(&f->name, prop);
+		tnef_set(&f->name, prop);
 		break;
 	case PROP_FILE_MIME:
-		set(&f->mime_type, prop);
+		tnef_set(&f->mime_type, prop);
 		break;
 	case PROP_FILE_CID:
-		set(&f->content_id, prop);
+		tnef_set(&f->content_id, prop);
 		break;
 	case PROP_FILE_DATA:
-		set(&f->data, prop);
+		tnef_set(&f->data, prop);
 		break;
 	}
 }
 
 /* false: the list ends before its count says so. */
 static bool
-read_props(struct window w, struct tnef *t, struct tnef_file *file)
+tnef_read_props(struct window w, struct tnef *t, struct tnef_file *file)
 {
 	struct prop prop;
 	uint32_t n;
@@ -241,12 +241,12 @@ read_props(struct window w, struct tnef *t, struct tnef_file *file)
 	if (!take_number(&w, 4, &n))
 		return false;
 	while (n-- > 0) {
-		if (!take_prop(&w, &prop))
+		if (!prop_take(&w, &prop))
 			return false;
 		if (file != NULL)
-			note_file_prop(file, &prop);
+			tnef_note_file_prop(file, &prop);
 		else
-			note_message_prop(t, &prop);
+			tnef_note_prop(t, &prop);
 	}
 	return true;
 }
@@ -254,14 +254,14 @@ read_props(struct window w, struct tnef *t, struct tnef_file *file)
 /* --- attributes ---------------------------------------------------------- */
 
 static struct tnef_bytes
-plain_bytes(struct window w)
+tnef_plain_bytes(struct window w)
 {
 	while (w.end > w.p && w.end[-1] == 0)
 		w.end--;
 	return (struct tnef_bytes){ .p = w.p, .len = (size_t)(w.end - w.p) };
 }
 
-struct reader {
+struct tnef_reader {
 	struct arena *arena;
 	struct tnef *tnef;
 	struct tnef_file *file, **last;
@@ -269,7 +269,7 @@ struct reader {
 };
 
 static void
-begin_file(struct reader *r)
+tnef_begin_file(struct tnef_reader *r)
 {
 	if (r->n_files++ >= FILES_MAX) {
 		r->tnef->is_cut = true;
@@ -282,31 +282,31 @@ begin_file(struct reader *r)
 }
 
 static void
-read_attribute(struct reader *r, uint32_t id, struct window w)
+tnef_read_attribute(struct tnef_reader *r, uint32_t id, struct window w)
 {
 	struct tnef *t = r->tnef;
 
 	switch (id) {
 	case ATTR_BODY:
 		if (t->body.p == NULL)
-			t->body = plain_bytes(w);
+			t->body = tnef_plain_bytes(w);
 		break;
 	case ATTR_CODEPAGE:
 		take_number(&w, 4, &t->codepage);
 		break;
 	case ATTR_MESSAGE_PROPS:
-		t->is_cut |= !read_props(w, t, NULL);
+		t->is_cut |= !tnef_read_props(w, t, NULL);
 		break;
 	case ATTR_FILE_BEGIN:
-		begin_file(r);
+		tnef_begin_file(r);
 		break;
 	case ATTR_FILE_PROPS:
 		if (r->file != NULL)
-			t->is_cut |= !read_props(w, t, r->file);
+			t->is_cut |= !tnef_read_props(w, t, r->file);
 		break;
 	case ATTR_FILE_TITLE:
 		if (r->file != NULL && r->file->name.p == NULL)
-			r->file->name = plain_bytes(w);
+			r->file->name = tnef_plain_bytes(w);
 		break;
 	case ATTR_FILE_DATA:
 		if (r->file != NULL)
@@ -321,7 +321,7 @@ tnef_read(struct arena *arena, const unsigned char *data, size_t len,
     struct tnef *tnef)
 {
 	struct window w = { data, data + len }, value = w;
-	struct reader r = { .arena = arena, .tnef = tnef,
+	struct tnef_reader r = { .arena = arena, .tnef = tnef,
 		.last = &tnef->files };
 	uint32_t signature, key, level, id, size;
 	size_t left;
@@ -339,7 +339,7 @@ tnef_read(struct arena *arena, const unsigned char *data, size_t len,
 		left = (size_t)(w.end - w.p);
 		tnef->is_cut |= size > left;
 		take_bytes(&w, size < left ? size : left, &value);
-		read_attribute(&r, id, value);
+		tnef_read_attribute(&r, id, value);
 		left = (size_t)(w.end - w.p);
 		w.p += left < 2 ? left : 2; /* the checksum */
 	}

@@ -1,12 +1,13 @@
 /*
- * tree.c - the leaves of a message and what each is for.
+ * tree.c - the leaves of a message.
  *
  * Runs in: children that parse.  Blocks only on the file.
  *
  * A message that is no multipart is its own leaf and never meets gmime.  For
  * a multipart gmime finds the parts (scan.c has made sure that it may);
  * embedded messages are registered as plain parts, so that neither their depth
- * nor their addresses can hurt.  gmime's objects do not leave this file.
+ * nor their addresses can hurt.  gmime's objects do not leave this file.  What
+ * each leaf is for, role.c says.
  */
 #include "config.h"
 
@@ -14,22 +15,12 @@
 
 #include "mime/attachment.h"
 #include "mime/param.h"
+#include "mime/role.h"
 #include "mime/scan.h"
 
 #ifdef MAILHERD_SANITIZED
 #include <sanitizer/lsan_interface.h>
 #endif
-
-/* What a multipart means for its children. */
-enum kind { KIND_MIXED, KIND_ALTERNATIVE, KIND_RELATED, KIND_SIGNED,
-	KIND_ENCRYPTED, KIND_REPORT, KIND_DIGEST, KIND_APPLEDOUBLE };
-
-/* Where a part stands in its multipart. */
-struct spot {
-	enum kind parent;
-	bool is_root; /* the part that the others serve, or the first */
-	unsigned depth;
-};
 
 struct builder {
 	struct arena *arena;
@@ -60,127 +51,6 @@ tree_init(void)
 #endif
 }
 
-static enum kind
-kind_of(const char *type)
-{
-	static const struct {
-		const char *type;
-		enum kind kind;
-	} kinds[] = {
-		{ "multipart/alternative", KIND_ALTERNATIVE },
-		{ "multipart/related", KIND_RELATED },
-		{ "multipart/signed", KIND_SIGNED },
-		{ "multipart/encrypted", KIND_ENCRYPTED },
-		{ "multipart/report", KIND_REPORT },
-		{ "multipart/digest", KIND_DIGEST },
-		{ "multipart/appledouble", KIND_APPLEDOUBLE },
-		{ "multipart/x-appledouble", KIND_APPLEDOUBLE },
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].type, type) == 0)
-			return kinds[i].kind;
-	return KIND_MIXED;
-}
-
-static bool
-is_multipart(const char *type)
-{
-	return strncmp(type, "multipart/", 10) == 0;
-}
-
-/* --- roles --------------------------------------------------------------- */
-
-static bool
-is_one_of(const char *type, const char *const *types)
-{
-	for (; *types != NULL; types++)
-		if (strcmp(*types, type) == 0)
-			return true;
-	return false;
-}
-
-bool
-type_is_message(const char *type)
-{
-	static const char *const types[] = { "message/rfc822",
-		"message/rfc2822", "message/global", "message/news",
-		"message/x-rfc822", NULL };
-
-	return is_one_of(type, types);
-}
-
-/* A text that nobody reads as it is. */
-static bool
-is_data(const char *type)
-{
-	static const char *const types[] = { "text/calendar", "text/css",
-		"text/csv", "text/directory", "text/javascript",
-		"text/rfc822-headers", "text/rtf", "text/tab-separated-values",
-		"text/vcard", "text/watch-html", "text/x-amp-html",
-		"text/x-vcalendar", "text/x-vcard", "text/xml", NULL };
-
-	return is_one_of(type, types);
-}
-
-static bool
-is_readable(const char *type, enum leaf_role *role_r)
-{
-	static const char *const plain[] = { "text/plain", "text/enriched",
-		"text/richtext", "text/markdown", "text/x-markdown", NULL };
-	static const char *const html[] = { "text/html",
-		"application/xhtml+xml", NULL };
-
-	*role_r = is_one_of(type, html) ? ROLE_HTML : ROLE_PLAIN;
-	return *role_r == ROLE_HTML || is_one_of(type, plain);
-}
-
-static bool
-is_signature(const char *type)
-{
-	static const char *const types[] = { "application/pgp-signature",
-		"application/pkcs7-signature",
-		"application/x-pkcs7-signature", NULL };
-
-	return is_one_of(type, types);
-}
-
-/* As a file beside the text, or by its place in the parent. */
-static enum leaf_role
-role_of(struct builder *b, struct leaf *leaf, const struct spot *spot)
-{
-	const char *word = param_word(b->arena,
-	    &leaf->headers.fields[HEADER_DISPOSITION]);
-	bool is_file = strcmp(word, "attachment") == 0 ||
-	    (leaf->name != NULL && b->tree->n > 0 &&
-	    !(spot->parent == KIND_RELATED && spot->is_root));
-	enum leaf_role role;
-
-	if (spot->parent == KIND_ENCRYPTED)
-		return spot->is_root ? ROLE_CONTROL : ROLE_FILE;
-	if (is_signature(leaf->type) ||
-	    (spot->parent == KIND_SIGNED && !spot->is_root))
-		return ROLE_SIGNATURE;
-	if (spot->parent == KIND_REPORT && !spot->is_root)
-		return ROLE_REPORT;
-	if (spot->parent == KIND_APPLEDOUBLE)
-		return spot->is_root ? ROLE_CONTROL : ROLE_FILE;
-	is_file |= leaf->is_related;
-	if (is_readable(leaf->type, &role))
-		return is_file ? ROLE_FILE : role;
-	if (strncmp(leaf->type, "text/", 5) != 0)
-		return ROLE_FILE;
-	/* text/x-amp-html and the like: other forms of the text. */
-	if (spot->parent == KIND_ALTERNATIVE && leaf->name == NULL &&
-	    strcmp(leaf->type, "text/calendar") != 0) {
-		leaf->is_second = !is_data(leaf->type);
-		return ROLE_CONTROL;
-	}
-	return is_file || leaf->name != NULL || is_data(leaf->type)
-	    ? ROLE_FILE : ROLE_PLAIN; /* RFC 2046 4.1.4 */
-}
-
 static void
 add_leaf(struct builder *b, struct leaf *leaf, const struct spot *spot)
 {
@@ -203,7 +73,8 @@ add_leaf(struct builder *b, struct leaf *leaf, const struct spot *spot)
 	leaf->is_related = spot->parent == KIND_RELATED && !spot->is_root;
 	leaf->src = b->src;
 	leaf->group = b->group;
-	leaf->role = leaf->is_raw ? ROLE_PLAIN : role_of(b, leaf, spot);
+	leaf->role = leaf->is_raw ? ROLE_PLAIN
+	    : role_of(b->arena, leaf, spot, b->tree->n == 0);
 	leaf->is_text = leaf->role == ROLE_PLAIN || leaf->role == ROLE_HTML;
 	leaf->is_listed = !leaf->is_text && leaf->role != ROLE_CONTROL;
 	if (leaf->is_text && b->tree->charset == CHARSET_GUESSED)
@@ -360,7 +231,7 @@ root_rank(struct builder *b, GMimeObject *part, const char *start,
 	    is_same_id(start, start_len, id->value, id->len))
 		return 2;
 	type = param_type(b->arena, &h.fields[HEADER_CONTENT_TYPE]);
-	return is_multipart(type) || is_readable(type, &role) ? 1 : 0;
+	return role_is_multipart(type) || role_is_readable(type, &role) ? 1 : 0;
 }
 
 /* "start" names it; else it is the first, unless that is no text. */
@@ -432,7 +303,7 @@ walk_multipart(struct builder *b, GMimeMultipart *multipart,
 	else
 		h = *b->headers;
 	type = &h.fields[HEADER_CONTENT_TYPE];
-	kind = kind_of(param_type(b->arena, type));
+	kind = role_kind(param_type(b->arena, type));
 	if (n == 0) {
 		add_prologue(b, multipart, spot);
 		return;
@@ -544,7 +415,7 @@ tree_build(struct arena *arena, struct source *src,
 	bool has_parts = false;
 
 	*tree = (struct tree){ .last = &tree->first };
-	if (is_multipart(type))
+	if (role_is_multipart(type))
 		boundary = read_boundary(arena, field);
 	if (boundary != NULL) {
 		tree->reason = scan_body(arena, &view, boundary, limits);
@@ -554,5 +425,5 @@ tree_build(struct arena *arena, struct source *src,
 			has_parts = parse(&b, &view);
 	}
 	if (!has_parts)
-		add_whole(&b, headers, is_multipart(type));
+		add_whole(&b, headers, role_is_multipart(type));
 }

@@ -38,7 +38,7 @@ struct unwrapper {
 };
 
 static void
-set_reason(struct unwrapper *u, const char *reason)
+unwrap_set_reason(struct unwrapper *u, const char *reason)
 {
 	if (u->tree->reason == NULL)
 		u->tree->reason = reason;
@@ -56,7 +56,7 @@ unwrap_release(struct tree *tree)
 
 /* Bytes that live as long as the tree. */
 static struct source *
-hold(struct unwrapper *u, struct buf *bytes)
+unwrap_hold(struct unwrapper *u, struct buf *bytes)
 {
 	struct held *held = ARENA_NEW(u->arena, struct held);
 	struct source *src = ARENA_NEW(u->arena, struct source);
@@ -70,7 +70,7 @@ hold(struct unwrapper *u, struct buf *bytes)
 }
 
 static struct buf
-decode(struct unwrapper *u, const struct leaf *leaf)
+unwrap_decode(struct unwrapper *u, const struct leaf *leaf)
 {
 	struct pieces pieces;
 	struct buf out = BUF_INIT;
@@ -80,8 +80,8 @@ decode(struct unwrapper *u, const struct leaf *leaf)
 	pieces_init(&pieces, leaf);
 	while (pieces_next(&pieces, SOURCE_CHUNK, &p, &len)) {
 		if (len > u->left) {
-			set_reason(u, "what is wrapped in S/MIME or TNEF is "
-			    "too long; its beginning was read");
+			unwrap_set_reason(u, "what is wrapped in S/MIME or "
+			    "TNEF is too long; its beginning was read");
 			len = u->left;
 		}
 		buf_add(&out, p, len);
@@ -95,7 +95,7 @@ decode(struct unwrapper *u, const struct leaf *leaf)
 
 /* Puts the leaves of `sub` behind `leaf`. */
 static void
-insert(struct unwrapper *u, struct leaf *leaf, struct tree *sub)
+unwrap_insert(struct unwrapper *u, struct leaf *leaf, struct tree *sub)
 {
 	struct leaf *l;
 
@@ -119,12 +119,12 @@ insert(struct unwrapper *u, struct leaf *leaf, struct tree *sub)
 	u->tree->n_groups += sub->n_groups;
 	if (u->tree->charset == CHARSET_GUESSED)
 		u->tree->charset = sub->charset;
-	set_reason(u, sub->reason);
+	unwrap_set_reason(u, sub->reason);
 }
 
 /* A message or part that stands in `src`. */
 static void
-insert_entity(struct unwrapper *u, struct leaf *leaf, struct source *src)
+unwrap_insert_entity(struct unwrapper *u, struct leaf *leaf, struct source *src)
 {
 	struct mime_limits limits = *u->limits;
 	struct headers h;
@@ -134,32 +134,23 @@ insert_entity(struct unwrapper *u, struct leaf *leaf, struct source *src)
 	headers_scan(u->arena, src, 0, src->size, limits.address_bytes,
 	    limits.header_bytes, &h);
 	tree_build(u->arena, src, &h, &limits, &sub);
-	insert(u, leaf, &sub);
+	unwrap_insert(u, leaf, &sub);
 }
 
 /* --- S/MIME -------------------------------------------------------------- */
-
-static bool
-has_suffix(const char *name, const char *suffix)
-{
-	size_t len = name == NULL ? 0 : strlen(name), n = strlen(suffix);
-
-	return len > n && strcasecmp(name + len - n, suffix) == 0;
-}
 
 static bool
 is_smime(const struct leaf *leaf)
 {
 	return strcmp(leaf->type, "application/pkcs7-mime") == 0 ||
 	    strcmp(leaf->type, "application/x-pkcs7-mime") == 0 ||
-	    (strcmp(leaf->type, "application/octet-stream") == 0 &&
-	    has_suffix(leaf->name, ".p7m"));
+	    leaf_is_octets(leaf, ".p7m");
 }
 
 static void
 unwrap_smime(struct unwrapper *u, struct leaf *leaf)
 {
-	struct buf bytes = decode(u, leaf);
+	struct buf bytes = unwrap_decode(u, leaf);
 	struct source *src;
 	size_t len = 0;
 
@@ -170,7 +161,7 @@ unwrap_smime(struct unwrapper *u, struct leaf *leaf)
 			leaf->role = ROLE_SIGNATURE;
 		break;
 	case CMS_COMPRESSED:
-		set_reason(u, "an S/MIME part is compressed; "
+		unwrap_set_reason(u, "an S/MIME part is compressed; "
 		    "what it holds is not read");
 		break;
 	case CMS_ENCRYPTED:
@@ -181,8 +172,8 @@ unwrap_smime(struct unwrapper *u, struct leaf *leaf)
 		buf_release(&bytes);
 		return;
 	}
-	src = hold(u, &bytes);
-	insert_entity(u, leaf, src);
+	src = unwrap_hold(u, &bytes);
+	unwrap_insert_entity(u, leaf, src);
 }
 
 /* --- TNEF ---------------------------------------------------------------- */
@@ -192,8 +183,7 @@ is_tnef(const struct leaf *leaf)
 {
 	return strcmp(leaf->type, "application/ms-tnef") == 0 ||
 	    strcmp(leaf->type, "application/vnd.ms-tnef") == 0 ||
-	    (strcmp(leaf->type, "application/octet-stream") == 0 &&
-	    leaf->name != NULL && strcasecmp(leaf->name, "winmail.dat") == 0);
+	    leaf_is_octets(leaf, "winmail.dat");
 }
 
 static enum charset
@@ -233,7 +223,7 @@ tnef_string(struct unwrapper *u, const struct tnef *t,
 
 /* A leaf of bytes that need no decoding. */
 static struct leaf *
-new_leaf(struct unwrapper *u, struct tree *sub, struct source *src,
+tnef_add_leaf(struct unwrapper *u, struct tree *sub, struct source *src,
     const char *type, const char *name)
 {
 	struct leaf *leaf = ARENA_NEW(u->arena, struct leaf);
@@ -247,7 +237,7 @@ new_leaf(struct unwrapper *u, struct tree *sub, struct source *src,
 }
 
 static void
-add_text(struct unwrapper *u, struct tree *sub, const char *type,
+tnef_add_text(struct unwrapper *u, struct tree *sub, const char *type,
     const char *text, size_t len)
 {
 	struct source *src;
@@ -255,31 +245,31 @@ add_text(struct unwrapper *u, struct tree *sub, const char *type,
 	struct leaf *leaf;
 
 	buf_add(&copy, text, len);
-	src = hold(u, &copy);
-	leaf = new_leaf(u, sub, src, type, NULL);
+	src = unwrap_hold(u, &copy);
+	leaf = tnef_add_leaf(u, sub, src, type, NULL);
 	/* The text beside the TNEF part is the same, mostly. */
 	leaf->is_second = true;
 	leaf->is_listed = false;
 }
 
 static void
-add_rtf(struct unwrapper *u, struct tree *sub, const struct tnef_bytes *b)
+tnef_add_rtf(struct unwrapper *u, struct tree *sub, const struct tnef_bytes *b)
 {
 	struct buf rtf = BUF_INIT, text = BUF_INIT;
 	size_t max = u->limits->text_bytes;
 
 	if (!rtf_decompress(&rtf, b->p, b->len, 8 * max))
-		set_reason(u, "the text in winmail.dat is not readable");
+		unwrap_set_reason(u, "the text in winmail.dat is not readable");
 	rtf_to_text(u->arena, &text, buf_str(&rtf), rtf.len, max);
 	if (text.len > 0)
-		add_text(u, sub, "text/plain", text.data, text.len);
+		tnef_add_text(u, sub, "text/plain", text.data, text.len);
 	buf_release(&rtf);
 	buf_release(&text);
 }
 
 /* The best of its texts. */
 static void
-add_tnef_text(struct unwrapper *u, struct tree *sub, const struct tnef *t)
+tnef_add_best_text(struct unwrapper *u, struct tree *sub, const struct tnef *t)
 {
 	const struct tnef_bytes *b = t->body.len > 0 ? &t->body : &t->html;
 	uint32_t codepage = t->codepage;
@@ -288,19 +278,19 @@ add_tnef_text(struct unwrapper *u, struct tree *sub, const struct tnef *t)
 
 	if (b->len == 0) {
 		if (t->rtf.p != NULL)
-			add_rtf(u, sub, &t->rtf);
+			tnef_add_rtf(u, sub, &t->rtf);
 		return;
 	}
 	if (b == &t->html && t->html_codepage != 0)
 		codepage = t->html_codepage;
 	text = charset_convert(u->arena, codepage_charset(u, b, codepage),
 	    (const char *)b->p, b->len, &len);
-	add_text(u, sub, b == &t->html ? "text/html" : "text/plain", text,
+	tnef_add_text(u, sub, b == &t->html ? "text/html" : "text/plain", text,
 	    len);
 }
 
 static void
-add_tnef_file(struct unwrapper *u, struct tree *sub, struct source *tnef_src,
+tnef_add_file(struct unwrapper *u, struct tree *sub, struct source *tnef_src,
     const struct tnef *t, const struct tnef_file *f)
 {
 	struct source *src = ARENA_NEW(u->arena, struct source);
@@ -314,7 +304,7 @@ add_tnef_file(struct unwrapper *u, struct tree *sub, struct source *tnef_src,
 		.mem = f->data.p == NULL ? tnef_src->mem : f->data.p };
 	if (type != NULL)
 		type = param_type(u->arena, &field);
-	leaf = new_leaf(u, sub, src,
+	leaf = tnef_add_leaf(u, sub, src,
 	    type == NULL ? "application/octet-stream" : type,
 	    name == NULL ? NULL : attachment_clean_name(u->arena, name));
 	if (cid != NULL)
@@ -326,7 +316,7 @@ add_tnef_file(struct unwrapper *u, struct tree *sub, struct source *tnef_src,
 }
 
 static bool
-has_text(const struct tree *tree)
+tree_has_text(const struct tree *tree)
 {
 	const struct leaf *leaf;
 
@@ -340,28 +330,29 @@ static void
 unwrap_tnef(struct unwrapper *u, struct leaf *leaf)
 {
 	struct tree sub = { .last = &sub.first };
-	struct buf bytes = decode(u, leaf);
+	struct buf bytes = unwrap_decode(u, leaf);
 	const struct tnef_file *file;
 	struct source *src;
 	struct tnef t;
 
 	if (!tnef_read(u->arena, (const unsigned char *)buf_str(&bytes),
 	    bytes.len, &t)) {
-		if (!has_text(u->tree))
-			set_reason(u, "winmail.dat is no TNEF; "
+		if (!tree_has_text(u->tree))
+			unwrap_set_reason(u, "winmail.dat is no TNEF; "
 			    "it was not read");
 		buf_release(&bytes);
 		return;
 	}
-	src = hold(u, &bytes);
-	add_tnef_text(u, &sub, &t);
+	src = unwrap_hold(u, &bytes);
+	tnef_add_best_text(u, &sub, &t);
 	for (file = t.files; file != NULL; file = file->next)
-		add_tnef_file(u, &sub, src, &t, file);
+		tnef_add_file(u, &sub, src, &t, file);
 	if (sub.n > 0)
 		leaf->role = ROLE_SIGNATURE; /* its files count, not itself */
-	if (t.is_cut && (sub.n > 0 || !has_text(u->tree)))
-		set_reason(u, "winmail.dat is broken; its beginning was read");
-	insert(u, leaf, &sub);
+	if (t.is_cut && (sub.n > 0 || !tree_has_text(u->tree)))
+		unwrap_set_reason(u,
+		    "winmail.dat is broken; its beginning was read");
+	unwrap_insert(u, leaf, &sub);
 }
 
 /* --- pieces -------------------------------------------------------------- */
@@ -375,7 +366,7 @@ unwrap_partial(struct unwrapper *u, struct leaf *leaf)
 	struct tree sub;
 	size_t len;
 
-	set_reason(u, "it is one piece of a message sent in pieces");
+	unwrap_set_reason(u, "it is one piece of a message sent in pieces");
 	number = parameter_bytes(u->arena,
 	    &leaf->headers.fields[HEADER_CONTENT_TYPE], "number", &len,
 	    &ignored);
@@ -384,7 +375,7 @@ unwrap_partial(struct unwrapper *u, struct leaf *leaf)
 	headers_scan(u->arena, src, leaf->start, leaf->end,
 	    u->limits->address_bytes, u->limits->header_bytes, &h);
 	tree_build(u->arena, src, &h, u->limits, &sub);
-	insert(u, leaf, &sub);
+	unwrap_insert(u, leaf, &sub);
 }
 
 /* ------------------------------------------------------------------------- */

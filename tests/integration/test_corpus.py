@@ -77,3 +77,16 @@ def test_what_the_index_says(herd, dovecot, login):
     # Dovecot replaces NUL in what it stores; that file is a unit test.
     wrong = [w for w in wrong if "nul-in" not in w]
     assert not wrong, "\n".join(wrong)
+
+    # What is searched, shown or not, and which message a report is about.
+    rows = {uids[uid][:4]: (row, thread) for row, uid, thread in h.sql(
+        "SELECT id, uid, thread_id FROM messages WHERE account_id = %s",
+        (account,))}
+    for file, word in (("m233", "xylophone"), ("m234", "parcel"),
+                       ("m234", '"does not show"'), ("m235", "opaque"),
+                       ("m236", "budget"), ("m237", "windows"),
+                       ("m237", "Angebot"), ("m241", "invoice")):
+        found = h.ctl("message", "search", "--account", account, word)
+        assert rows[file][0] in [m["id"] for m in found], (file, word)
+    assert rows["m242"][1] == rows["m243"][1]
+    assert rows["m244"][1] != rows["m243"][1]

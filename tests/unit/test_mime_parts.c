@@ -146,6 +146,24 @@ read_want(struct want *w, const char *line)
 		ck_abort_msg("%s: what is \"%s\"?", w->name, line);
 }
 
+/* With CRLF all is the same but sizes. */
+static void
+check_crlf(struct want *w, const char *raw, size_t len)
+{
+	char *crlf = arena_alloc(arena, 2 * len + 1);
+	struct content c;
+	size_t i, n = 0;
+
+	for (i = 0; i < len; i++) {
+		if (raw[i] == '\n')
+			crlf[n++] = '\r';
+		crlf[n++] = raw[i];
+	}
+	w->attachments = NULL;
+	mime_parse(arena, crlf, n, &mime_default_limits, &c);
+	check_content(w, &c);
+}
+
 static void
 check_case(char *block)
 {
@@ -171,6 +189,7 @@ check_case(char *block)
 	mime_parse_fd(arena, fd, len, &mime_default_limits, &c);
 	check_content(&w, &c);
 	close(fd);
+	check_crlf(&w, block, len);
 	n_cases++;
 }
 
