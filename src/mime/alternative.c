@@ -6,8 +6,9 @@
  * Many senders put one sentence into the plain part, "Your program does not
  * show HTML", in any language, and the letter into the other.  No list of such
  * sentences is kept: a plain part that lacks the words of the HTML is not its
- * text.  Which of the two is worth showing is the longer one, unless the plain
- * part speaks of HTML and the HTML does not.
+ * text.  Then the HTML is worth showing, the form that the sender prefers (RFC
+ * 2046 5.1.4), unless it has hardly any words beside the plain part: a picture
+ * and its caption.
  */
 #include "config.h"
 
@@ -19,6 +20,8 @@
 #define WORDS_MAX 24
 #define MARKUP_BYTES 6000 /* of HTML that says no more than the plain part, */
 #define MARKUP_FACTOR 12  /* beside this many times its bytes */
+#define LETTER_MIN 20	 /* bytes; less is no letter, nor is */
+#define PICTURE_FACTOR 4 /* what is that much shorter than the other */
 #define WORD_MIN 4   /* bytes; shorter ones are in any text */
 #define FOREIGN_MAX 12 /* bytes of a word that is not ASCII: four of CJK */
 
@@ -110,5 +113,5 @@ alternative_is_better(const char *other, size_t other_len, const char *text,
 {
 	if (speaks_of_html(text, len) && !speaks_of_html(other, other_len))
 		return other_len > 0;
-	return other_len > len;
+	return other_len >= LETTER_MIN && PICTURE_FACTOR * other_len > len;
 }

@@ -222,6 +222,11 @@ read_message_header(struct reader *r, struct leaf *leaf, struct headers *h,
 	headers_to_utf8(r->arena, h, charset);
 	subject = &h->fields[HEADER_SUBJECT];
 	from = &h->fields[HEADER_FROM];
+	/* A digest without the empty line between part and message. */
+	if (subject->value == NULL && from->value == NULL) {
+		subject = &leaf->headers.fields[HEADER_SUBJECT];
+		from = &leaf->headers.fields[HEADER_FROM];
+	}
 	if (subject->value != NULL) {
 		const char *text = encoded_text(r->arena, subject->value,
 		    subject->len);

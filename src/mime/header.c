@@ -280,6 +280,44 @@ headers_to_utf8(struct arena *arena, struct headers *h, enum charset hint)
 	buf_release(&sample);
 }
 
+static bool
+is_known_field(const struct line *line)
+{
+	size_t n = header_name_length(line->p, line->len);
+
+	return n > 0 && header_id((const char *)line->p, n) != HEADER_COUNT;
+}
+
+uint64_t
+headers_begin(struct source *src)
+{
+	unsigned char *scratch;
+	uint64_t begin = 0;
+	unsigned n_fields = 0;
+	struct lines lines;
+	struct line line;
+
+	scratch = src->mem != NULL ? NULL : xmalloc(SOURCE_CHUNK);
+	lines_init(&lines, src, 0, src->size, scratch);
+	while (lines_next(&lines, &line) && n_fields < 2) {
+		if (n_fields == 0 && line_is_blank(&line)) {
+			begin = line.offset + line.len;
+			continue;
+		}
+		if (begin == 0)
+			break;
+		/* Folds of the first field. */
+		if (n_fields > 0 && is_blank(line.p[0]) &&
+		    !line_is_blank(&line))
+			continue;
+		if (!is_known_field(&line))
+			break;
+		n_fields++;
+	}
+	free(scratch);
+	return n_fields == 2 ? begin : 0;
+}
+
 void
 headers_scan(struct arena *arena, struct source *src, uint64_t offset,
     uint64_t end, size_t max_address, size_t max_bytes, struct headers *h)

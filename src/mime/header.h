@@ -67,6 +67,12 @@ size_t header_name_length(const unsigned char *line, size_t len);
 struct field header_unfold(struct arena *arena, const char *raw, size_t len);
 
 /*
+ * Where the header of a message begins: behind empty lines, if two fields that
+ * only headers have follow them; else at 0.
+ */
+uint64_t headers_begin(struct source *src);
+
+/*
  * Reads [offset, end) up to the first line of the body.  Keeps at most
  * `max_address` bytes of one address header and `max_bytes` of all.
  */

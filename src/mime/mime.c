@@ -154,7 +154,8 @@ parse(struct arena *arena, struct source *src,
 
 	*c = (struct content){ .state = PARSE_OK, .state_reason = "",
 		.base_subject = "", .text = "", .extra = "", .snippet = "" };
-	headers_scan(arena, src, 0, src->size, limits->address_bytes,
+	headers_scan(arena, src, headers_begin(src), src->size,
+	    limits->address_bytes,
 	    limits->header_bytes, &h);
 	read_ids(arena, &h, c);
 	reason = body_read(arena, src, &h, limits, c, &charset);

@@ -400,6 +400,22 @@ read_boundary(struct arena *arena, const struct field *type)
 	    : arena_strndup(arena, boundary, len);
 }
 
+/* The first half of an AppleDouble file that stands beside the second. */
+static void
+unlist_apple_halves(struct tree *tree)
+{
+	struct leaf *leaf;
+
+	for (leaf = tree->first; leaf != NULL; leaf = leaf->next)
+		if (strcmp(leaf->type, "application/applefile") == 0 &&
+		    leaf->next != NULL && leaf->name != NULL &&
+		    leaf->next->name != NULL &&
+		    strcmp(leaf->name, leaf->next->name) == 0) {
+			leaf->role = ROLE_CONTROL;
+			leaf->is_listed = false;
+		}
+}
+
 void
 tree_build(struct arena *arena, struct source *src,
     const struct headers *headers, const struct mime_limits *limits,
@@ -426,4 +442,5 @@ tree_build(struct arena *arena, struct source *src,
 	}
 	if (!has_parts)
 		add_whole(&b, headers, role_is_multipart(type));
+	unlist_apple_halves(tree);
 }

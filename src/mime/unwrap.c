@@ -154,6 +154,8 @@ unwrap_smime(struct unwrapper *u, struct leaf *leaf)
 	struct source *src;
 	size_t len = 0;
 
+	if (bytes.len == 0)
+		return;
 	switch (cms_open((unsigned char *)bytes.data, bytes.len, &len)) {
 	case CMS_SIGNED:
 		bytes.len = len;
