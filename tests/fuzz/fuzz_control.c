@@ -12,6 +12,7 @@
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/control.h"
+#include "master/exporter.h"
 #include "master/grants.h"
 #include "master/relay.h"
 #include "master/state.h"
@@ -20,7 +21,9 @@
 
 #include <event2/event.h>
 
-static struct conf conf = { .log_level = LOG_LEVEL_ERROR };
+static char nowhere[] = "";
+static struct conf conf = { .log_level = LOG_LEVEL_ERROR,
+	.metrics_listen = nowhere };
 static const char *const bad_settings[] = { "no=such" };
 
 static struct master *
@@ -41,6 +44,7 @@ make_master(void)
 	m.clerk = clerk_new(&m, "main", 1000);
 	m.stop_timer = evtimer_new(m.base, NULL, NULL);
 	m.accounts = accounts_new(&m);
+	m.exporter = exporter_new(&m);
 	return &m;
 }
 

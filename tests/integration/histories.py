@@ -261,10 +261,6 @@ INVARIANTS = {
 }
 
 
-# Not yet: what moves to INBOX may become another row.
-IDS_ARE_STABLE = False
-
-
 class Run:
     """Accounts side by side, a history of each at a time; every second
     account idles at INBOX, the others are polled."""
@@ -368,8 +364,7 @@ class Run:
             if changed:
                 words[a] = f"other ids (digest, before, now): {changed}"
             a.rows = rows[a.id]
-        if IDS_ARE_STABLE:
-            self.differ(words)
+        self.differ(words)
         self.lost_ids += len(words)
 
     def differ(self, words):

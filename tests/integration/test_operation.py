@@ -53,6 +53,28 @@ def test_check_looks_at_all_that_a_start_needs(herd):
         assert setting.split("=")[0] + ": " in done.stderr, done.stderr
 
 
+def test_who_may_read_the_configuration(herd):
+    """F4: a reload that will fail and a password open to everybody are
+    told before either matters."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    h = herd()
+    name = pwd.getpwuid(run_as()["user"]).pw_name
+    os.chmod(h.dir, 0o755)
+    os.chown(h.conf, 0, 0)
+    for mode, password, told in ((0o600, "", "a reload will fail"),
+                                 (0o644, "x", "lets everybody read"),
+                                 (0o644, "", None)):
+        os.chmod(h.conf, mode)
+        done = subprocess.run(
+            [h.programs.mailherd, "-t", "-c", h.conf, "-o", f"user={name}",
+             "-o", f"redis_password={password}"], env=h.env(),
+            capture_output=True, text=True, timeout=60)
+        said = [t for t in ("a reload will fail", "lets everybody read")
+                if t in done.stderr]
+        assert said == ([told] if told else []), (mode, done)
+
+
 def test_root_works_as_the_daemon(herd):
     """B7: what mailherdctl does as root, the daemon can go on with."""
     if os.geteuid() != 0:
