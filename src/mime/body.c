@@ -186,6 +186,7 @@ read_calendar(struct reader *r, const struct leaf *leaf, struct buf *out)
 	if (len == max)
 		reader_set_reason(r,
 		    "a calendar is too long; its beginning is read");
+	bytes = calendar_join(r->arena, bytes, &len);
 	bytes = charset_convert(r->arena, param_charset(r->arena,
 	    &leaf->headers.fields[HEADER_CONTENT_TYPE]), bytes, len, &len);
 	calendar_to_text(r->arena, out, bytes, len, max);

@@ -149,6 +149,27 @@ line_is_wanted(const struct content_line *l)
 	    line_is_name(l, "COMMENT"));
 }
 
+const char *
+calendar_join(struct arena *arena, const char *bytes, size_t *len)
+{
+	char *out = arena_alloc(arena, *len + 1);
+	size_t i, n = 0;
+
+	for (i = 0; i < *len; i++) {
+		if (bytes[i] != '\n' || i + 1 == *len ||
+		    (bytes[i + 1] != ' ' && bytes[i + 1] != '\t')) {
+			out[n++] = bytes[i];
+			continue;
+		}
+		while (n > 0 && out[n - 1] == '\r')
+			n--;
+		i++; /* the blank */
+	}
+	out[n] = '\0';
+	*len = n;
+	return out;
+}
+
 void
 calendar_to_text(struct arena *arena, struct buf *out, const char *text,
     size_t len, size_t max)

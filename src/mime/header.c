@@ -168,6 +168,13 @@ is_mbox_line(const struct line *line)
 	return p < end && *p != ':';
 }
 
+/* "--b", though no blank line told the end of the header. */
+static bool
+is_boundary(const struct line *line)
+{
+	return line->len > 3 && memcmp(line->p, "--", 2) == 0;
+}
+
 /*
  * Whether a field follows `line`, so that it is a slip.  Lines that continue a
  * slip at the very beginning belong to it.
@@ -211,9 +218,9 @@ read_line(struct reader *r, const struct line *line, bool is_first)
 	n = name_length(line->p + blanks, line->len - blanks, &at);
 	at += blanks;
 	end_field(r); /* what is left of a slip belongs to no field */
-	/* or what was left of one. */
+	/* or what was left of one; a boundary begins a part, though. */
 	if (n == 0)
-		return (!is_first || blanks > 0) &&
+		return (!is_first || blanks > 0) && !is_boundary(line) &&
 		    is_header_next(r, line, is_first);
 	r->id = header_id((const char *)line->p + blanks, n);
 	if (r->id != HEADER_COUNT && r->h->fields[r->id].value != NULL)
