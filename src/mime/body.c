@@ -129,10 +129,14 @@ static const struct leaf *
 read_alternative(struct reader *r, const struct leaf *leaf)
 {
 	const struct leaf *end = leaf;
-	size_t start = r->text.len, len;
 	struct buf sample = BUF_INIT;
 	const char *text;
+	size_t start, len;
 
+	/* The last word of what stands before ends, whichever form is read. */
+	if (r->text.len > 0 && r->text.data[r->text.len - 1] != '\n')
+		buf_addc(&r->text, '\n');
+	start = r->text.len;
 	while (end != NULL && end->group == leaf->group)
 		end = end->next;
 	add_forms(r, leaf, end, false, &r->text);

@@ -20,7 +20,6 @@
 #include <ctype.h>
 
 #define PIECE ((size_t)65536) /* decoded bytes at a time */
-#define SAMPLE_MAX ((size_t)1048576)
 
 bool
 reading_is_blank(const char *text, size_t len)
@@ -231,7 +230,7 @@ reading_add(struct reading *r, const struct leaf *leaf, struct buf *out,
 	    : reading_add_plain(r, leaf, out, max);
 }
 
-/* Reads a little, and four times as much as long as it shows no text. */
+/* Its first bytes show enough, unless much stands in front of the text. */
 void
 reading_sample(struct reading *r, const struct leaf *leaf, struct buf *out,
     size_t max)
@@ -239,17 +238,18 @@ reading_sample(struct reading *r, const struct leaf *leaf, struct buf *out,
 	size_t size = 8 * max, before = out->len, len;
 	const char *bytes, *text;
 
-	do {
-		out->len = before;
-		bytes = leaf_bytes(r->arena, leaf, size, &len);
-		text = charset_convert(r->arena, leaf_charset(r, leaf, bytes,
-		    len), bytes, len, &len);
-		if (leaf->role == ROLE_HTML)
-			html_to_text(out, text, len, max);
-		else
-			buf_add(out, text, len < max ? len : max);
-	} while (out->len - before < max / 2 &&
-	    leaf->end - leaf->start > size && (size *= 4) <= SAMPLE_MAX);
+	bytes = leaf_bytes(r->arena, leaf, size, &len);
+	text = charset_convert(r->arena, leaf_charset(r, leaf, bytes, len),
+	    bytes, len, &len);
+	if (leaf->role != ROLE_HTML) {
+		buf_add(out, text, len < max ? len : max);
+		return;
+	}
+	html_to_text(out, text, len, max);
+	if (out->len - before >= max / 2 || leaf->end - leaf->start <= size)
+		return;
+	out->len = before;
+	reading_add_html(r, leaf, out, before + max);
 }
 
 void

@@ -264,6 +264,10 @@ START_TEST(markup_takes_no_room)
 		    "M86%A86%A86%A86%A86%A86%A86%A86%A86%A86%A86%A86%A"
 		    "86%A86%A86%A\n", "`\nend\nbehind a file",
 		    "behind a file" },
+		{ "Content-Type: multipart/alternative; boundary=a\n\n"
+		    "--a\n\nPlease use HTML.\n--a\nContent-Type: text/html\n"
+		    "\n<style>", "p { margin: 0 }\n",
+		    "</style>behind a stub\n--a--\n", "behind a stub" },
 	};
 	struct content c;
 	struct buf b = BUF_INIT;
