@@ -20,6 +20,7 @@
 #define WORDS_MAX 24
 #define MARKUP_BYTES 6000 /* of HTML that says no more than the plain part, */
 #define MARKUP_FACTOR 12  /* beside this many times its bytes */
+#define SHORT 300	 /* bytes of a plain part that may be a stub */
 #define LETTER_MIN 20	 /* bytes; less is no letter, nor is */
 #define PICTURE_FACTOR 4 /* what is that much shorter than the other */
 #define WORD_MIN 4   /* bytes; shorter ones are in any text */
@@ -62,9 +63,26 @@ speaks_of_html(const char *text, size_t len)
 	return memmem(text, len, "HTML", 4) != NULL;
 }
 
+/* Whether more than `max` bytes stand between the tags, styles included. */
+static bool
+has_more_text(const char *p, const char *end, size_t max)
+{
+	const char *tag;
+	size_t n = 0;
+
+	while (p != NULL && p < end && n <= max) {
+		tag = memchr(p, '<', (size_t)(end - p));
+		n += (size_t)((tag == NULL ? end : tag) - p);
+		p = tag == NULL ? NULL
+		    : memchr(tag, '>', (size_t)(end - tag));
+		p = p == NULL ? NULL : p + 1;
+	}
+	return n > max;
+}
+
 /*
- * Most messages need no more: three words from different places of the plain
- * part stand in the HTML, in this order.
+ * Most messages need no more: three words from the first half of the plain part
+ * stand in the HTML, in this order.
  */
 bool
 alternative_is_alike(const char *raw, size_t raw_len, const char *text,
@@ -74,7 +92,8 @@ alternative_is_alike(const char *raw, size_t raw_len, const char *text,
 	size_t i, word;
 
 	if (raw_len > MARKUP_BYTES + MARKUP_FACTOR * len ||
-	    speaks_of_html(text, len))
+	    speaks_of_html(text, len) ||
+	    (len < SHORT && has_more_text(raw, raw_end, 2 * len)))
 		return false;
 	for (i = 1; i <= 3; i++) {
 		if ((p = next_word(p, end, &word)) == NULL ||
@@ -83,8 +102,8 @@ alternative_is_alike(const char *raw, size_t raw_len, const char *text,
 			return false;
 		p += word;
 		/* Not from the middle of a word. */
-		if (p < text + i * len / 3)
-			p = text + i * len / 3;
+		if (p < text + i * len / 6)
+			p = text + i * len / 6;
 		while (p < end && *p != ' ' && *p != '\n')
 			p++;
 	}
@@ -103,6 +122,9 @@ alternative_is_same(const char *sample, size_t sample_len, const char *text,
 		n++;
 		found += memmem(text, len, p, word) != NULL;
 	}
+	/* "View in a browser" may stand in both: then much is missing. */
+	if (sample_len > 2 * len && found * 5 < n * 4)
+		return false;
 	/* Hardly any words: a picture with a caption. */
 	return n == 0 || found * 2 >= n;
 }
