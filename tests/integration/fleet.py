@@ -154,7 +154,8 @@ def ask(daemon, cmd, **arguments):
 
 STAMP = re.compile(r"(\S+Z) .*?worker_id=(\S+) account_id=(\S+)")
 BEGIN = "account taken over epoch="
-END = ("account released", "lease lost", "fenced: the epoch")
+FENCED = "fenced: the epoch"
+END = ("account released", "lease lost", FENCED)
 
 
 def log_time(stamp):

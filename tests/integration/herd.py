@@ -19,8 +19,8 @@ import subprocess
 import threading
 import time
 
-from servers import (child_env, elsewhere, end_process, give, own_dir,
-                     run_as, wait_for, write_file)
+from servers import (child_env, descendants, elsewhere, end_process, give,
+                     own_dir, run_as, wait_for, write_file)
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -129,23 +129,6 @@ def is_alive(pid):
             return f.read().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def descendants(root):
-    children = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat") as f:
-                parent = int(f.read().rsplit(")", 1)[1].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        children.setdefault(parent, []).append(int(pid))
-    found, queue = [], [root]
-    while queue:
-        for pid in children.get(queue.pop(), ()):
-            found.append(pid)
-            queue.append(pid)
-    return found
 
 
 class Mailherd:

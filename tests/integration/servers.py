@@ -167,6 +167,23 @@ def end_process(proc, sig=signal.SIGTERM, limit=10):
     return proc.wait()
 
 
+def descendants(root):
+    children = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                parent = int(f.read().rsplit(")", 1)[1].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        children.setdefault(parent, []).append(int(pid))
+    found, queue = [], [root]
+    while queue:
+        for pid in children.get(queue.pop(), ()):
+            found.append(pid)
+            queue.append(pid)
+    return found
+
+
 class Server:
     """What all of them have: a directory, a log, start, stop, `with`."""
 
@@ -223,12 +240,12 @@ def pg_program(name):
 class Postgres(Server):
     name = "pg"
 
-    def __init__(self, base, durable=False, **settings):
+    def __init__(self, base, durable=False, name=None, **settings):
+        self.name = name or self.name
         super().__init__(base)
         self.data = os.path.join(self.dir, "data")
         self.settings = {
             "listen_addresses": "''",
-            "unix_socket_directories": f"'{self.dir}'",
             "client_connection_check_interval": "2s",
             "max_connections": "200",
             "shared_buffers": "256MB",
@@ -254,11 +271,14 @@ class Postgres(Server):
                       "a") as f:
                 for key, value in self.settings.items():
                     f.write(f"{key} = {value}\n")
-        self.popen([pg_program("postgres"), "-D", self.data])
-        wait_for(self.answers, what=f"PostgreSQL up, see {self.log}")
+        self.run()
         # An ordinary role: nothing of mailherd may need a superuser.
         self.sql("DO $$ BEGIN CREATE ROLE mailherd LOGIN; "
                  "EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+
+    def run(self):
+        self.popen([pg_program("postgres"), "-D", self.data, "-k", self.dir])
+        wait_for(self.answers, what=f"PostgreSQL up, see {self.log}")
 
     def answers(self):
         if self.proc.poll() is not None:
@@ -274,6 +294,15 @@ class Postgres(Server):
     def crash(self):
         """As a power cut: no checkpoint, recovery at the next start."""
         end_process(self.proc, signal.SIGQUIT)
+        self.proc = None
+
+    def kill_all(self):
+        """No process has another instruction."""
+        self.proc.send_signal(signal.SIGSTOP)  # it would start others
+        for pid in [*descendants(self.proc.pid), self.proc.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.proc.wait()
         self.proc = None
 
     def connect(self, dbname="postgres", user="postgres"):
@@ -297,6 +326,111 @@ class Postgres(Server):
 
     def drop_database(self, name):
         self.sql(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+class Pair:
+    """A primary and a standby that takes its place: what a herd knows of its
+    PostgreSQL is `host=a,b`.
+
+    As in the field somebody else decides who is the primary: kill(), promote()
+    and mend(), in that order, as often as one likes."""
+
+    def __init__(self, base, is_synchronous, **settings):
+        self.is_synchronous = is_synchronous
+        self.nodes = [
+            Postgres(base, name=name, synchronous_commit="on",
+                     wal_keep_size="1GB", wal_receiver_timeout="5s",
+                     wal_retrieve_retry_interval="200ms", **settings)
+            for name in ("pg-a", "pg-b")]
+        self.primary = self.nodes[0]
+        self.timeline = 1
+        self.standby = None  # while there is one
+        self.lost = 0        # commits that no standby got
+
+    def __enter__(self):
+        try:
+            self.primary.start()
+            self.mend()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        for node in self.nodes:
+            node.stop()
+
+    def other(self):
+        return next(n for n in self.nodes if n is not self.primary)
+
+    def mend(self):
+        """Whoever is not the primary becomes its standby, from nothing."""
+        node = self.other()
+        shutil.rmtree(node.data, ignore_errors=True)
+        subprocess.run(
+            [pg_program("pg_basebackup"), "-D", node.data, "-R", "--no-sync",
+             "-c", "fast", "-d", f"host={self.primary.dir} user=postgres "
+             f"application_name={node.name.replace('-', '_')}"],
+            check=True, cwd=node.dir, env=child_env(), **run_as())
+        node.run()
+        wait_for(self._senders, what="the standby streams")
+        if self.is_synchronous:
+            self.primary.sql("ALTER SYSTEM SET synchronous_standby_names "
+                             "= '*'")
+            self.primary.sql("SELECT pg_reload_conf()")
+            wait_for(lambda: self.primary.sql(
+                "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"),
+                what="the standby is waited for")
+        self.standby = node
+
+    def _senders(self):
+        return [pid for pid, in self.primary.sql(
+            "SELECT pid FROM pg_stat_replication "
+            "WHERE state = 'streaming'")]
+
+    def cut(self):
+        """The standby hears nothing any more: what is committed from now on
+        is lost, unless one waits for it."""
+        for pid in self._senders():
+            os.kill(pid, signal.SIGSTOP)
+
+    def kill(self):
+        """The primary's host loses its power."""
+        self.timeline, = self.primary.sql(
+            "SELECT timeline_id FROM pg_control_checkpoint()")[0]
+        self.primary.kill_all()
+
+    def promote(self):
+        """The standby is the primary; how many commits it did not get."""
+        old, self.primary, self.standby = self.primary, self.standby, None
+        # Its receiver has to see that nobody is there, or is told to end.
+        (got,), = self.primary.sql("SELECT greatest("
+                                   "pg_last_wal_receive_lsn(), "
+                                   "pg_last_wal_replay_lsn())::text")
+        assert self.primary.sql("SELECT pg_promote(true, 30)")[0][0]
+        lost = subprocess.run(
+            [pg_program("pg_waldump"), "-r", "Transaction", "-s", got,
+             "-t", str(self.timeline), "-p", os.path.join(old.data, "pg_wal")],
+            capture_output=True, text=True, env=child_env(), **run_as(),
+            check=False).stdout.count(" COMMIT ")
+        self.lost += lost
+        return lost
+
+    # -- as one Postgres --
+
+    def connect(self, dbname="postgres", user="postgres"):
+        return self.primary.connect(dbname, user)
+
+    def sql(self, text, args=None, dbname="postgres"):
+        return self.primary.sql(text, args, dbname)
+
+    def create_database(self, name):
+        self.primary.create_database(name)
+        hosts = ",".join(n.dir for n in self.nodes)
+        return f"host='{hosts}' dbname='{name}' user=mailherd"
+
+    def drop_database(self, name):
+        self.primary.drop_database(name)
 
 
 # --- Redis ---------------------------------------------------------------------

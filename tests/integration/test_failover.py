@@ -1,0 +1,223 @@
+"""PostgreSQL that fails over: the primary dies, its standby takes its place.
+
+Chaos as in test_chaos.py, but what is struck again and again is the primary:
+its standby is cut off for a moment, it dies without another instruction, the
+standby is promoted, and the dead one becomes the new standby.  Synchronous
+replication loses nothing that was told to be committed.  Asynchronous
+replication loses the last seconds: rows, cursors, take-overs, jobs, accounts.
+The copy must become what the server has all the same.
+
+    tests/chaos -f [-s SEED] [-t SECONDS]
+"""
+
+import contextlib
+import os
+import random
+import socket
+import threading
+
+import psycopg2
+import pytest
+import redis as redis_client
+
+from fleet import BEGIN, FENCED, STAMP, Fleet, figure
+from herd import Client, deliver, message
+from servers import Pair, Postgres, wait_for
+from test_changes import started
+from test_chaos import SEED, Chaos, look_at_log, settle
+
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "9"))
+
+
+class Failovers(Chaos):
+    """The blows of Chaos, and a primary that dies every few seconds."""
+
+    BLOWS = (["child_killed"] * 6 + ["child_stopped"] * 3 +
+             ["worker_killed"] * 3 + ["worker_ended"] * 2 +
+             ["master_stopped"] * 2 + ["family_stopped"] * 2 +
+             ["redis_wiped"] + ["kicked"] * 2 + ["faulty"] * 4 +
+             ["user_comes"] * 3 + ["refreshed"] * 4 + ["account_comes"])
+
+    def __init__(self, seed, *servers):
+        super().__init__(seed, *servers)
+        self.times = random.Random(seed + 1)
+        self.sockets, self.threads, self.came = [], [], {}
+        self.failovers = self.comers = 0
+        self.is_over = False
+
+    def run(self, seconds, ttl):
+        self.after(self.times.uniform(0, 1), "the standby is cut off",
+                   self.cut)
+        super().run(seconds, ttl)
+
+    def cut(self):
+        self.pg.cut()
+        self.move_owners()
+        # Who waits for a standby is not to wait for long.
+        self.after(self.times.uniform(0.2, 1 if self.pg.is_synchronous
+                                      else 3),
+                   "kill -9 of the primary", self.kill)
+
+    def move_owners(self):
+        """Take-overs are what a lost commit makes dangerous."""
+        for d in self.workers.values():
+            if d.proc.poll() is not None:
+                continue
+            for login in self.times.sample(self.fleet.logins, 3):
+                with contextlib.suppress(OSError):
+                    s = socket.socket(socket.AF_UNIX)
+                    self.sockets.append(s)  # who is stopped hears it later
+                    s.setblocking(False)
+                    s.connect(d.socket)
+                    s.sendall(b'{"cmd":"release","account":"%s"}\n' %
+                              self.fleet.accounts[login].encode())
+
+    def kill(self):
+        self.pg.kill()
+        self.after(self.times.uniform(0.1, 2), "the standby is promoted",
+                   self.promote)
+
+    def promote(self):
+        lost = self.pg.promote()
+        self.failovers += 1
+        self.tell(f"commits that are lost: {lost}")
+        self.after(self.times.uniform(0.1, 2), "it gets a standby", self.mend)
+
+    def mend(self):
+        self.pg.mend()
+        if not self.is_over:
+            self.after(self.times.uniform(0.5, 4), "the standby is cut off",
+                       self.cut)
+
+    def calm_down(self):
+        self.is_over = True
+        while self.later:
+            self.run_due(everything=True)
+        for thread in self.threads:
+            thread.join(30)
+        self.fleet.accounts.update(self.came)
+        for s in self.sockets:
+            s.close()
+        super().calm_down()
+
+    # -- users, who wait as long as a commit waits for a standby --
+
+    def let(self, user):
+        thread = threading.Thread(target=user, daemon=True)
+        thread.start()
+        self.threads.append(thread)
+
+    def refreshed(self, pick, _):
+        account = self.fleet.accounts[self.fleet.logins[
+            pick % len(self.fleet)]]
+        self.tell("a refresh is asked for")
+
+        def ask_for_it():
+            with contextlib.suppress(psycopg2.Error,
+                                     redis_client.RedisError):
+                (job,), = self.herd.sql("SELECT mailherd.refresh(%s)::text",
+                                        (account,))
+                self.redis.client().lpush("jobs:interactive", job)
+        self.let(ask_for_it)
+
+    def account_comes(self, *_):
+        if self.comers == 8:
+            return
+        login = f"u{100 + self.comers}"
+        self.comers += 1
+        self.tell(f"account {login} comes")
+
+        def come():
+            with contextlib.suppress(AssertionError):
+                self.came[login] = self.herd.add_account(
+                    self.mock, login, self.fleet.users[0][0])
+        self.let(come)
+
+    def forget_lost_accounts(self):
+        """What an operator has to do again."""
+        rows = {account for account, in self.herd.sql(
+            "SELECT id::text FROM accounts")}
+        lost = [i for i in self.fleet.logins
+                if self.fleet.accounts[i] not in rows]
+        for login in lost:
+            del self.fleet.accounts[login]
+        return lost
+
+
+def epochs(log):
+    """{(account, epoch): the workers that got it}"""
+    found = {}
+    for line in log:
+        match = STAMP.match(line)
+        if match and BEGIN in line:
+            epoch = int(line.split(BEGIN)[1].split()[0])
+            found.setdefault((match.group(3), epoch), set()).add(
+                match.group(2))
+    return found
+
+
+@pytest.fixture
+def pair(test_dir, request):
+    with Pair(test_dir, request.param == "synchronous") as pair:
+        yield pair
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", ["asynchronous", "synchronous"],
+                         indirect=True)
+def test_chaos_of_failovers(pair, herd, mock, redis):
+    """F-B12, issue 9: 0 double owners, 0 lost, copy = server."""
+    print(f"again: tests/chaos -f -s {SEED} -t {SECONDS:g}")
+    h = herd(pg=pair, bulk_concurrency=4, per_host_conn_cap=1000,
+             risk_attempts=10, command_timeout=5, connect_timeout=5,
+             backoff_max=4)
+    m = mock(inbox=20, other=3, size=1500)
+    f = Fleet(h, m, redis)
+    c = Failovers(SEED, f, h, pair, redis, m)
+    c.start_jobs()
+    f.add(4, 3)
+    f.wait_live()
+    f.activate_all()
+    for n in range(3):
+        c.start_worker(str(n))
+    f.wait_owned()
+    try:
+        c.run(SECONDS, ttl=10)
+    finally:
+        c.calm_down()
+    lost_accounts = c.forget_lost_accounts()
+    f.wait_live()
+    settle(c, f, m)
+    assert_jobs_end(h)
+    garbage = assert_blobs_are_sound(h)
+    faults = look_at_log(m, c.frozen)  # IDLE twice, for one
+    assert not faults, "\n".join(faults[:10])
+    log = [line for path in {d.log for d in h.daemons}
+           for line in open(path, encoding="utf-8")]
+    assert c.failovers > 0
+    if not pair.is_synchronous:
+        assert pair.lost > 0
+    figure("failovers", "copy = server",
+           is_synchronous=pair.is_synchronous, rounds=c.failovers,
+           blows=len(c.done), lost_commits=pair.lost,
+           lost_accounts=len(lost_accounts), garbage=garbage,
+           idle_peak=1, fenced=sum(FENCED in text for text in log),
+           epochs_given_twice=sum(len(w) > 1 for w in epochs(log).values()))
+
+
+def assert_jobs_end(h):
+    def ended():
+        rows = h.sql("SELECT kind, state, attempts, last_error FROM jobs "
+                     "WHERE state IN ('queued', 'running')")
+        assert not rows, rows
+        return True
+    wait_for(ended, 60, "all jobs ended")
+    assert not h.sql("SELECT kind, last_error FROM jobs "
+                     "WHERE state = 'dead'")
+
+
+def assert_blobs_are_sound(h):
+    """What no row names is garbage, what a row names is there."""
+    found = h.ctl1("blob", "verify")
+    assert found["damaged"] == found["missing"] == 0, found
+    return found["unreferenced"]
