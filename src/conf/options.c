@@ -94,7 +94,8 @@ const struct option options[] = {
 	/* --- the world outside ------------------------------------------------ */
 	{ NAMED(database), .type = CONF_STRING, .preset = "dbname=mailherd",
 	    .group = CONF_FILES, RESTART,
-	    .help = "PostgreSQL: a libpq connection string." },
+	    .help = "PostgreSQL: a libpq connection string; of several "
+	    "hosts the one that takes writes." },
 	{ NAMED(redis), .type = CONF_STRING, .preset = "127.0.0.1:6379",
 	    .group = CONF_FILES, RESTART,
 	    .help = "Redis: unix:/path or host:port." },

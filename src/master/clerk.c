@@ -19,6 +19,7 @@
 #include "master/state.h"
 #include "proc/spawn.h"
 
+#include <bsd/string.h>
 #include <bsd/sys/queue.h>
 
 #include <stdlib.h>
@@ -52,6 +53,7 @@ struct clerk {
 	struct event *probe;
 	TAILQ_HEAD(, question) questions;
 	size_t n, n_sent;
+	char why_away[128]; /* as logged */
 	bool is_stopped;
 };
 
@@ -144,15 +146,21 @@ learn(struct clerk *clerk, enum err_kind outcome, const char *text)
 {
 	bool is_up = outcome != ERR_DATABASE;
 
+	/* Why may change: it is shut down, then it has no connections. */
+	if (!is_up && strncmp(clerk->why_away, text,
+	    sizeof(clerk->why_away) - 1) != 0) {
+		log_warn(&clerk->log, "PostgreSQL is away: %s", text);
+		strlcpy(clerk->why_away, text, sizeof(clerk->why_away));
+	}
 	if (clerk->m->is_postgres_up != is_up) {
 		if (is_up)
 			log_info(&clerk->log, "PostgreSQL is back");
-		else
-			log_warn(&clerk->log, "PostgreSQL is away: %s", text);
 		clerk->m->is_postgres_up = is_up;
 		if (is_up)
 			ownership_postgres_back(clerk->m);
 	}
+	if (is_up)
+		clerk->why_away[0] = '\0';
 	if (!is_up && !event_pending(clerk->probe, EV_TIMEOUT, NULL))
 		event_in_msecs(clerk->probe, PROBE_MSECS);
 }

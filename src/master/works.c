@@ -47,6 +47,12 @@ struct work {
 	struct uuid id;
 	unsigned queue;
 	struct child *child; /* NULL: waits */
+	bool is_taken;	     /* the child has told that it has this one */
+	bool is_yielding;
+	/* Another's ring brought this job: its own, when it comes, stands for
+	 * that one. */
+	bool has_owed;
+	struct uuid owed;
 };
 
 struct queue {
@@ -221,8 +227,12 @@ static void
 add(struct queue *queue, const struct uuid *id)
 {
 	struct works *works = queue->works;
-	struct work *work;
+	struct work *work = idmap_get(&works->known, id);
 
+	if (work != NULL && work->has_owed) {
+		work->has_owed = false;
+		id = &work->owed;
+	}
 	if (idmap_get(&works->known, id) != NULL ||
 	    queue->n_waiting >= WAITING_MAX)
 		return;
@@ -234,10 +244,19 @@ add(struct queue *queue, const struct uuid *id)
 	queue->n_waiting++;
 }
 
+/* A child knows which job it has; a ring for a bulk job says only that there
+ * is one, and who was told to stop may have let go of it already. */
+static bool
+is_certain(const struct work *work)
+{
+	return work->child != NULL && ((work->is_taken &&
+	    !work->is_yielding) || work->queue == 0);
+}
+
 /*
  * A ring for a bulk job brings the one whose turn it is: from here on the
- * child's work has that id.  Where this id waits here too, that ring stands
- * for the other one now.
+ * child's work has that id.  Where this id waits here too, or was given to a
+ * child that will hardly get it, that ring stands for the other one now.
  */
 void
 works_taken(struct works *works, struct child *child,
@@ -245,10 +264,14 @@ works_taken(struct works *works, struct child *child,
 {
 	struct work *work = child->work, *other;
 
-	if (work == NULL || uuid_is_equal(&work->id, &taken->job_id))
+	if (work == NULL)
 		return;
+	if (uuid_is_equal(&work->id, &taken->job_id)) {
+		work->is_taken = true;
+		return;
+	}
 	other = idmap_get(&works->known, &taken->job_id);
-	if (other != NULL && other->child != NULL) {
+	if (other != NULL && is_certain(other)) {
 		child_talks_nonsense(child, "takes a job that runs here");
 		return;
 	}
@@ -256,9 +279,14 @@ works_taken(struct works *works, struct child *child,
 	if (other != NULL) {
 		idmap_remove(&works->known, &other->id);
 		other->id = work->id;
+		other->is_taken = false;
 		idmap_put(&works->known, &other->id, other);
+	} else {
+		work->has_owed = true;
+		work->owed = work->id;
 	}
 	work->id = taken->job_id;
+	work->is_taken = true;
 	idmap_put(&works->known, &work->id, work);
 }
 
@@ -272,8 +300,10 @@ works_yield(struct works *works, const struct msg_ids *ids)
 
 	for (i = 0; i < ids->n; i++) {
 		work = idmap_get(&works->known, &ids->ids[i]);
-		if (work != NULL && work->child != NULL)
-			child_send(work->child, MSG_JOB_YIELD, &nothing);
+		if (work == NULL || work->child == NULL)
+			continue;
+		work->is_yielding = true;
+		child_send(work->child, MSG_JOB_YIELD, &nothing);
 	}
 }
 

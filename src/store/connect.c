@@ -54,13 +54,80 @@ on_notice(void *arg, const PGresult *res)
 	log_debug(&s->log, "notice: %s", text != NULL ? text : "");
 }
 
+/* --- one host of the connection string ------------------------------------------ */
+
+/*
+ * libpq goes from one host to the next by itself, but never from one that is
+ * silent: to look at the clock it leaves to us, and then there is no way to
+ * tell it.  So each host is tried by itself, with a time of its own.
+ */
+enum host_part { HOST_NAME, HOST_ADDRESS, HOST_PORT, HOST_PARTS };
+
+struct target {
+	struct buf options;
+	struct buf parts[HOST_PARTS];
+	int n_hosts;
+};
+
+static void
+target_release(struct target *t)
+{
+	int i;
+
+	buf_release(&t->options);
+	for (i = 0; i < HOST_PARTS; i++)
+		buf_release(&t->parts[i]);
+}
+
+/* Part `nth` of "a,b,c"; a list of one is for all. */
+static int
+target_take_part(struct target *t, enum host_part part, const char *list,
+    int nth, struct err *err)
+{
+	const char *p;
+	int n = 1;
+
+	for (p = list; *p != '\0'; p++)
+		n += *p == ',';
+	if (n > 1 && t->n_hosts > 1 && n != t->n_hosts)
+		return err_set(err, ERR_CONFIG, "database: the lists of hosts, "
+		    "addresses and ports are not of one length: %s", list);
+	for (p = list; n > 1 && nth > 0; nth--)
+		p += strcspn(p, ",") + 1;
+	buf_add(&t->parts[part], p, strcspn(p, ","));
+	if (n == 1)
+		return 0;
+	t->n_hosts = n;
+	if (t->parts[part].len == 0)
+		return err_set(err, ERR_CONFIG,
+		    "database: something is empty in the list %s", list);
+	return 0;
+}
+
 /* The operator's own options go last and win. */
 static int
-options_of(struct buf *out, const char *conninfo, struct err *err)
+target_take(struct target *t, const PQconninfoOption *o, int nth,
+    struct err *err)
+{
+	static const char *const names[] = { "host", "hostaddr", "port" };
+	int i;
+
+	if (strcmp(o->keyword, "options") == 0)
+		buf_addf(&t->options, " %s", o->val);
+	for (i = 0; i < HOST_PARTS; i++)
+		if (strcmp(o->keyword, names[i]) == 0)
+			return target_take_part(t, i, o->val, nth, err);
+	return 0;
+}
+
+static int
+target_init(struct target *t, const char *conninfo, int nth, struct err *err)
 {
 	PQconninfoOption *all, *o;
 	char *why = NULL;
+	int rc = 0;
 
+	*t = (struct target){ .n_hosts = 1 };
 	all = PQconninfoParse(conninfo, &why);
 	if (all == NULL) {
 		err_set(err, ERR_CONFIG, "database: %s",
@@ -68,12 +135,14 @@ options_of(struct buf *out, const char *conninfo, struct err *err)
 		PQfreemem(why);
 		return -1;
 	}
-	buf_adds(out, SESSION_OPTIONS);
-	for (o = all; o->keyword != NULL; o++)
-		if (strcmp(o->keyword, "options") == 0 && o->val != NULL)
-			buf_addf(out, " %s", o->val);
+	buf_adds(&t->options, SESSION_OPTIONS);
+	for (o = all; rc == 0 && o->keyword != NULL; o++)
+		if (o->val != NULL)
+			rc = target_take(t, o, nth, err);
 	PQconninfoFree(all);
-	return 0;
+	if (rc == -1)
+		target_release(t);
+	return rc;
 }
 
 /* What the operator said, or our own; 0: wait for ever. */
@@ -114,66 +183,133 @@ is_connecting(const struct store *s)
 }
 
 static int
-no_session(struct store **s, const char *why, struct err *err)
+no_session(struct store **s, struct err *err)
 {
-	err_set(err, ERR_DATABASE, "no session: %s", why);
+	err_set(err, ERR_DATABASE, "no session: %s", buf_str(&(*s)->why));
 	store_close(s);
 	return -1;
+}
+
+/* This host is not it; the reasons of all are told together. */
+static void
+leave_host(struct store *s, const char *why)
+{
+	buf_addf(&s->why, "%s%s", s->why.len > 0 ? "; " : "", why);
+	PQfinish(s->conn);
+	s->conn = NULL;
+}
+
+/* 1: begun; 0: nobody there. */
+static int
+begin_host(struct store *s, struct err *err)
+{
+	/* What stands before "dbname" the operator may override. */
+	const char *const keys[] = { "connect_timeout", "keepalives_idle",
+		"keepalives_interval", "keepalives_count", "tcp_user_timeout",
+		"target_session_attrs", "dbname", "application_name",
+		"client_encoding", "options", "host", "hostaddr", "port",
+		NULL };
+	const char *values[] = { CONNECT_SECS, "10", "5", "2", "10000",
+		"read-write", s->conninfo, s->name, "UTF8", NULL, NULL, NULL,
+		NULL, NULL };
+	struct target t;
+	int i;
+
+	if (target_init(&t, s->conninfo, s->host, err) == -1)
+		return -1;
+	s->n_hosts = t.n_hosts;
+	values[9] = buf_str(&t.options);
+	for (i = 0; i < HOST_PARTS; i++)
+		values[10 + i] = buf_str(&t.parts[i]);
+	s->conn = PQconnectStartParams(keys, values, 1);
+	target_release(&t);
+	if (s->conn == NULL)
+		return err_set(err, ERR_DATABASE, "no session: out of memory");
+	if (PQstatus(s->conn) == CONNECTION_BAD) {
+		leave_host(s, PQerrorMessage(s->conn));
+		return 0;
+	}
+	s->connecting = PGRES_POLLING_WRITING;
+	/* The first packet, where the socket takes it at once. */
+	while (s->connecting == PGRES_POLLING_WRITING && is_ready(s, 0))
+		s->connecting = PQconnectPoll(s->conn);
+	return 1;
+}
+
+/* From s->host on, the next that one can begin with; 0: there is none. */
+static int
+begin_next(struct store *s, struct err *err)
+{
+	int rc = 0;
+
+	while (rc == 0 && s->host < s->n_hosts) {
+		rc = begin_host(s, err);
+		s->host++;
+	}
+	return rc;
 }
 
 int
 store_open_start(struct store **s_r, const char *conninfo, const char *name,
     struct err *err)
 {
-	/* What stands before "dbname" the operator may override. */
-	const char *const keys[] = { "connect_timeout", "keepalives_idle",
-		"keepalives_interval", "keepalives_count", "tcp_user_timeout",
-		"dbname", "application_name", "client_encoding", "options",
-		NULL };
-	const char *values[] = { CONNECT_SECS, "10", "5", "2", "10000",
-		conninfo, name, "UTF8", NULL, NULL };
-	struct buf options = BUF_INIT;
-	struct store *s;
+	struct store *s = xcalloc(1, sizeof(*s));
+	int rc;
 
-	if (options_of(&options, conninfo, err) == -1) {
-		buf_release(&options);
-		return -1;
-	}
-	values[8] = buf_str(&options);
-	s = xcalloc(1, sizeof(*s));
 	log_init(&s->log, LOG_STORE, "session=%s", name);
-	s->conn = PQconnectStartParams(keys, values, 1);
-	buf_release(&options);
-	if (s->conn == NULL)
-		return no_session(&s, "out of memory", err);
-	if (PQstatus(s->conn) == CONNECTION_BAD)
-		return no_session(&s, PQerrorMessage(s->conn), err);
-	s->connecting = PGRES_POLLING_WRITING;
-	/* The first packet, where the socket takes it at once. */
-	while (s->connecting == PGRES_POLLING_WRITING && is_ready(s, 0))
-		s->connecting = PQconnectPoll(s->conn);
-	*s_r = s;
-	return 0;
+	s->conninfo = xstrdup(conninfo);
+	s->name = xstrdup(name);
+	s->n_hosts = 1;
+	rc = begin_next(s, err);
+	if (rc == 0)
+		return no_session(&s, err);
+	if (rc == -1)
+		store_close(&s);
+	else
+		*s_r = s;
+	return rc == 1 ? 0 : -1;
+}
+
+static bool
+is_connected(struct store *s)
+{
+	int64_t deadline = connect_deadline(s->conn), left;
+	char why[200];
+
+	while (is_connecting(s)) {
+		left = deadline - clock_mono_msecs();
+		if (left <= 0) {
+			snprintf(why, sizeof(why), "%s: timeout expired",
+			    PQhost(s->conn));
+			leave_host(s, why);
+			return false;
+		}
+		if (is_ready(s, left))
+			s->connecting = PQconnectPoll(s->conn);
+	}
+	if (s->connecting == PGRES_POLLING_OK)
+		return true;
+	leave_host(s, PQerrorMessage(s->conn));
+	return false;
 }
 
 int
 store_open_finish(struct store **s_p, struct err *err)
 {
 	struct store *s = *s_p;
-	int64_t deadline, left;
+	int rc;
 
 	if (s->is_open)
 		return 0;
-	deadline = connect_deadline(s->conn);
-	while (is_connecting(s)) {
-		left = deadline - clock_mono_msecs();
-		if (left <= 0)
-			return no_session(s_p, "timeout expired", err);
-		if (is_ready(s, left))
-			s->connecting = PQconnectPoll(s->conn);
+	while (!is_connected(s)) {
+		rc = begin_next(s, err);
+		if (rc == 0)
+			return no_session(s_p, err);
+		if (rc == -1) {
+			store_close(s_p);
+			return -1;
+		}
 	}
-	if (s->connecting != PGRES_POLLING_OK)
-		return no_session(s_p, PQerrorMessage(s->conn), err);
 	PQsetNoticeReceiver(s->conn, on_notice, s);
 	PQsetnonblocking(s->conn, 1);
 	s->is_open = true;
@@ -226,6 +362,9 @@ store_close(struct store **s)
 	if (*s == NULL)
 		return;
 	PQfinish((*s)->conn);
+	free((*s)->conninfo);
+	free((*s)->name);
+	buf_release(&(*s)->why);
 	free(*s);
 	*s = NULL;
 }

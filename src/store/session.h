@@ -8,6 +8,7 @@
 #ifndef STORE_SESSION_H
 #define STORE_SESSION_H
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "store/param.h"
 #include "store/store.h"
@@ -17,6 +18,9 @@
 struct store {
 	PGconn *conn;
 	/* See connect.c. */
+	char *conninfo, *name;
+	int host, n_hosts; /* the next one to try */
+	struct buf why;	   /* the others were not it */
 	PostgresPollingStatusType connecting;
 	bool is_open;
 	struct log log;

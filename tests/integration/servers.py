@@ -305,6 +305,13 @@ class Postgres(Server):
         self.proc.wait()
         self.proc = None
 
+    def copy(self, other, *options):
+        """As the other is now; -R makes a standby of it."""
+        subprocess.run(
+            [pg_program("pg_basebackup"), "-D", self.data, "--no-sync",
+             "-c", "fast", "-d", f"host={other.dir} user=postgres", *options],
+            check=True, cwd=self.dir, env=child_env(), **run_as())
+
     def connect(self, dbname="postgres", user="postgres"):
         conn = psycopg2.connect(host=self.dir, dbname=dbname, user=user,
                                 connect_timeout=10)
@@ -367,11 +374,7 @@ class Pair:
         """Whoever is not the primary becomes its standby, from nothing."""
         node = self.other()
         shutil.rmtree(node.data, ignore_errors=True)
-        subprocess.run(
-            [pg_program("pg_basebackup"), "-D", node.data, "-R", "--no-sync",
-             "-c", "fast", "-d", f"host={self.primary.dir} user=postgres "
-             f"application_name={node.name.replace('-', '_')}"],
-            check=True, cwd=node.dir, env=child_env(), **run_as())
+        node.copy(self.primary, "-R")
         node.run()
         wait_for(self._senders, what="the standby streams")
         if self.is_synchronous:

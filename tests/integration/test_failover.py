@@ -13,6 +13,7 @@ The copy must become what the server has all the same.
 import contextlib
 import os
 import random
+import shutil
 import socket
 import threading
 
@@ -21,12 +22,12 @@ import pytest
 import redis as redis_client
 
 from fleet import BEGIN, FENCED, STAMP, Fleet, figure
-from herd import Client, deliver, message
+from herd import deliver, message
 from servers import Pair, Postgres, wait_for
 from test_changes import started
 from test_chaos import SEED, Chaos, look_at_log, settle
 
-SECONDS = float(os.environ.get("CHAOS_SECONDS", "9"))
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "5"))
 
 
 class Failovers(Chaos):
@@ -168,7 +169,7 @@ def pair(test_dir, request):
 def test_chaos_of_failovers(pair, herd, mock, redis):
     """F-B12, issue 9: 0 double owners, 0 lost, copy = server."""
     print(f"again: tests/chaos -f -s {SEED} -t {SECONDS:g}")
-    h = herd(pg=pair, bulk_concurrency=4, per_host_conn_cap=1000,
+    h = herd(pg=pair, bulk_concurrency=12, per_host_conn_cap=1000,
              risk_attempts=10, command_timeout=5, connect_timeout=5,
              backoff_max=4)
     m = mock(inbox=20, other=3, size=1500)
@@ -221,3 +222,68 @@ def assert_blobs_are_sound(h):
     found = h.ctl1("blob", "verify")
     assert found["damaged"] == found["missing"] == 0, found
     return found["unreferenced"]
+
+
+# --- other ways in which PostgreSQL is not what it was -------------------------
+
+@pytest.fixture
+def own_pg(test_dir):
+    with Postgres(test_dir) as pg:
+        yield pg
+
+
+def test_no_connections_left(own_pg, herd, dovecot, login):
+    """53300: others took them all."""
+    h, account = started(herd, dovecot, login, 3, pg=own_pg)
+    own_pg.sql("ALTER ROLE mailherd CONNECTION LIMIT 0")
+    own_pg.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+               "WHERE usename = 'mailherd'")
+    deliver(dovecot, login, message("Nobody could write this down"))
+    wait_for(lambda: "too many connections for role" in h.log_text(),
+             what="it is said")
+    own_pg.sql("ALTER ROLE mailherd CONNECTION LIMIT -1")
+    h.assert_same(account, dovecot, login, 30)
+    assert h.account(account)["state"] == "live"
+
+
+def test_disk_full(own_pg, herd, dovecot, login):
+    """53100: nothing can be written, and then it can."""
+    h, account = started(herd, dovecot, login, 3, pg=own_pg)
+    own_pg.sql("""
+        CREATE FUNCTION mailherd.full() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device'
+        USING ERRCODE = '53100'; END $$;
+        CREATE TRIGGER full_disk BEFORE INSERT ON mailherd.message
+        FOR EACH STATEMENT EXECUTE FUNCTION mailherd.full()""",
+               dbname=h.dbname)
+    deliver(dovecot, login, message("No room for this"))
+    wait_for(lambda: "No space left on device (53100)" in
+             h.account(account)["last_error"], what="it is said")
+    own_pg.sql("DROP TRIGGER full_disk ON mailherd.message", dbname=h.dbname)
+    h.assert_same(account, dovecot, login, 30)
+    found = h.account(account)
+    assert found["state"] == "live"
+    assert not h.sql("SELECT FROM quarantine")
+
+
+def test_restored_from_yesterday(own_pg, test_dir, herd, dovecot, logins):
+    """A backup knows nothing of what came after it: mail is fetched again,
+    accounts and what works for them are gone."""
+    old, new = next(logins), next(logins)
+    h, account = started(herd, dovecot, old, 3, pg=own_pg)
+    yesterday = Postgres(test_dir, name="yesterday")
+    yesterday.copy(own_pg)
+    deliver(dovecot, old, message("After the backup"))
+    h.assert_same(account, dovecot, old)
+    lost = h.add_account(dovecot, new)
+    h.wait_live(lost)
+    h.wait_owned(lost)
+    own_pg.stop()
+    shutil.rmtree(own_pg.data)
+    os.rename(yesterday.data, own_pg.data)
+    own_pg.start()
+    h.assert_same(account, dovecot, old, 30)
+    client = h.redis.client()
+    wait_for(lambda: not client.exists(f"sync:lease:{lost}"), 30,
+             "nobody works for an account that is not there")
+    assert h.ctl1("blob", "verify")["missing"] == 0

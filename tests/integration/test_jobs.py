@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from fleet import Fleet
 from mock import Mock
 from servers import wait_for
 
@@ -72,3 +73,15 @@ def test_a_job_is_not_lost_while_nobody_could_hold_it(herd, big_mock):
         os.kill(clerk, signal.SIGCONT)
     wait_for(lambda: job()[0][3], what="held again")
     assert job()[0][:3] == before[:3]
+
+
+def test_each_bell_brings_a_job(herd, mock, redis):
+    """Rings of bulk jobs are as good as each other: none is eaten because
+    another's brought its job, none makes a child a liar.  What had no ring
+    would wait for a sweep that rings again, half a minute."""
+    h = herd(bulk_concurrency=12)
+    f = Fleet(h, mock(inbox=20, other=3), redis)
+    h.start("jobs")
+    f.add(4, 3)
+    f.wait_live(20)
+    assert "talks nonsense" not in h.log_text()

@@ -23,8 +23,8 @@ STORE_TEST_LIBS = libstore.a libbase.a $(PQ_LIBS) $(SODIUM_LIBS) \
 STORE_TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/unit \
 	-DSCHEMA_DIR='"$(abs_top_srcdir)/etc/schema"'
 
-check_PROGRAMS += test_store.pg test_store_mail.pg test_store_places.pg
-TESTS += test_store.pg test_store_mail.pg test_store_places.pg
+check_PROGRAMS += test_store.pg test_store_mail.pg test_store_places.pg test_connect.pg
+TESTS += test_store.pg test_store_mail.pg test_store_places.pg test_connect.pg
 test_store_pg_SOURCES = tests/unit/test_store.c \
 	tests/unit/store_world.c tests/unit/store_world.h
 test_store_pg_CPPFLAGS = $(STORE_TEST_CPPFLAGS)
@@ -37,6 +37,10 @@ test_store_places_pg_SOURCES = tests/unit/test_store_places.c \
 	tests/unit/store_world.c tests/unit/store_world.h
 test_store_places_pg_CPPFLAGS = $(STORE_TEST_CPPFLAGS)
 test_store_places_pg_LDADD = $(STORE_TEST_LIBS)
+test_connect_pg_SOURCES = tests/unit/test_connect.c \
+	tests/unit/store_world.c
+test_connect_pg_CPPFLAGS = $(STORE_TEST_CPPFLAGS)
+test_connect_pg_LDADD = $(STORE_TEST_LIBS)
 check_PROGRAMS += test_briefing.pg
 TESTS += test_briefing.pg
 test_briefing_pg_SOURCES = tests/unit/test_briefing.c \
