@@ -12,8 +12,9 @@ import time
 import pytest
 
 from herd import Client, deliver, message
+from histories import Account
 from servers import wait_for, within
-from test_changes import History, started
+from test_changes import started
 
 
 def kill_some(daemons, rng):
@@ -79,15 +80,15 @@ def test_children_killed_during_sync(herd, dovecot, logins):
     sync, jobs = h.start_both()
     runs = []
     for seed in range(31, 35):
-        history = History(seed, dovecot, next(logins))
-        history.start()
+        history = Account(seed, dovecot, next(logins))
         runs.append((history, h.add_account(dovecot, history.login)))
     for history, account in runs:
         h.wait_live(account)
     killed = 0
     for _ in range(8):
         for history, _ in runs:
-            history.round()
+            history.begin()
+            history.turn()
             killed += kill_some([sync], rng)
     for history, account in runs:
         h.assert_same(account, dovecot, history.login, 90)

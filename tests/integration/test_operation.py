@@ -155,7 +155,8 @@ def test_all_daemons_of_the_host_answer(herd, dovecot, login):
 
     wait_for(lambda: names("status") == ["sync-0", "sync-1", "jobs-0"],
              what="all answer")
-    assert set(names("ps")) == {"sync-0", "sync-1", "jobs-0"}
+    wait_for(lambda: set(names("ps")) == {"sync-0", "sync-1", "jobs-0"},
+             what="children of all")
     assert [row["ok"] for row in h.ctl(*here, "reload")] == [True] * 3
     wait_for(lambda: h.account(account)["owner"], what="owned")
     h.ctl(*here, "drain")
