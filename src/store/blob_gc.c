@@ -10,7 +10,9 @@
  * Bytes become live when a row is committed, some time after they were
  * written.  Hence nothing young is touched, the newest segment never (its
  * number must not be given again), and the rows are looked at once more before
- * a segment goes.
+ * a segment goes.  What was committed may also be undone, by a failover: a
+ * segment that was emptied goes in a later run, when the rows that left it are
+ * safe elsewhere.
  */
 #include "config.h"
 
@@ -39,6 +41,7 @@ struct gc {
 	struct store *store;
 	struct blob_dir dir;
 	struct blob_writer *writer;
+	int64_t min_age_secs;
 	int64_t youngest_secs; /* mtime of what may be touched */
 	unsigned min_dead_percent;
 	int64_t deadline_mono_msecs;
@@ -163,19 +166,35 @@ remove_segment(struct gc *gc, int32_t segment, uint64_t size,
 	return store_segment_forget(gc->store, segment, err);
 }
 
+/* A failover may take back what was committed just now, and the rows point here
+ * again: from today on the segment is young once more. */
+static int
+make_young(struct gc *gc, int32_t segment, int fd, struct err *err)
+{
+	char name[BLOB_NAME_SIZE];
+
+	if (futimens(fd, NULL) == 0)
+		return 0;
+	return blob_fail(&gc->dir, blob_segment_name(name, segment),
+	    "not marked", err);
+}
+
 static int
 empty_segment(struct gc *gc, int32_t segment, int fd, uint64_t size,
     struct err *err)
 {
 	struct refs live = { .n = 0 };
 	int result = list_live(gc, segment, &live, err);
+	bool had_rows = live.n > 0;
 
 	if (result == 0)
 		result = copy_live(gc, fd, &live, err);
 	if (result == 0)
 		result = list_live(gc, segment, &live, err);
 	if (result == 0 && live.n == 0)
-		result = remove_segment(gc, segment, size, err);
+		result = had_rows && gc->min_age_secs > 0 ?
+		    make_young(gc, segment, fd, err) :
+		    remove_segment(gc, segment, size, err);
 	free(live.list);
 	return result;
 }
@@ -433,6 +452,7 @@ blob_gc_for(struct store *store, const char *dir, unsigned min_dead_percent,
     struct err *err)
 {
 	struct gc gc = { .store = store, .min_dead_percent = min_dead_percent,
+		.min_age_secs = min_age_secs,
 		.youngest_secs = clock_wall_secs() - min_age_secs,
 		.deadline_mono_msecs = clock_mono_msecs() + msecs,
 		.result = result_r };

@@ -330,6 +330,44 @@ START_TEST(a_mostly_dead_segment_is_emptied_and_removed)
 }
 END_TEST
 
+static void
+make_old(int32_t segment)
+{
+	struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	char path[200], name[BLOB_NAME_SIZE];
+
+	snprintf(path, sizeof(path), "%s/%s", dir,
+	    blob_segment_name(name, segment));
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, old, 0), 0);
+}
+
+/* F-B12: the standby did not get the commits that moved its rows. */
+START_TEST(a_segment_outlives_a_failover_that_brings_its_rows_back)
+{
+	int32_t segment = fill(300, 10);
+	struct blob_ref before[30];
+
+	ck_assert_uint_eq(n_rows, 30);
+	memcpy(before, rows, sizeof(before));
+	make_old(segment);
+	collect(50, 3600);
+	ck_assert_uint_gt(result.bytes_moved, 0);
+	ck_assert_int_ne(rows[0].segment, segment);
+	all_rows_read();
+	memcpy(rows, before, sizeof(before));
+	all_rows_read();
+	/* Not in the next hour, and then it goes. */
+	make_old(segment);
+	collect(50, 3600);
+	collect(50, 3600);
+	ck_assert(has_segment(segment));
+	make_old(segment);
+	collect(50, 3600);
+	ck_assert(!has_segment(segment));
+	all_rows_read();
+}
+END_TEST
+
 START_TEST(live_segments_stay)
 {
 	int32_t segment = fill(100, 1);
@@ -483,6 +521,8 @@ main(void)
 	tcase_add_checked_fixture(tc, set_up, tear_down);
 	tcase_add_test(tc, a_segment_is_counted_once_and_again_when_it_has_grown);
 	tcase_add_test(tc, a_mostly_dead_segment_is_emptied_and_removed);
+	tcase_add_test(tc,
+	    a_segment_outlives_a_failover_that_brings_its_rows_back);
 	tcase_add_test(tc, live_segments_stay);
 	tcase_add_test(tc, young_bytes_are_not_touched);
 	tcase_add_test(tc, a_segment_in_use_is_left_alone);
