@@ -200,7 +200,7 @@ def test_chaos_of_failovers(pair, herd, mock, redis):
         assert pair.lost > 0
     figure("failovers", "copy = server",
            is_synchronous=pair.is_synchronous, rounds=c.failovers,
-           blows=len(c.done), lost_commits=pair.lost,
+           blows=len(c.done), commits_not_at_standby=pair.lost,
            lost_accounts=len(lost_accounts), garbage=garbage,
            idle_peak=1, fenced=sum(FENCED in text for text in log),
            epochs_given_twice=sum(len(w) > 1 for w in epochs(log).values()))
