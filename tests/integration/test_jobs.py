@@ -13,7 +13,8 @@ from servers import wait_for
 @pytest.fixture
 def big_mock(test_dir):
     with Mock(test_dir, inbox=3, other=0) as mock:
-        mock.call("group", name="big", match="ubig*", inbox=6000, other=0)
+        # Each takes several slices, also of a quick machine.
+        mock.call("group", name="big", match="ubig*", inbox=20000, other=0)
         yield mock
 
 
