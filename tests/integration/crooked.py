@@ -173,7 +173,7 @@ class Session:
         if way == "still here":
             for _ in range(fault.secs):
                 self.line("* OK Still here, working")
-                time.sleep(1)
+                time.sleep(1)  # the pace of such servers is what is played
             return False
         self.no(tag, SAID[way])
         return True

@@ -342,7 +342,7 @@ class Run:
                 ordered = now
                 for a in servers:
                     self.ask("poll", a)
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks; the loop ends by what is seen
         self.compare_ids()
 
     def compare_ids(self):

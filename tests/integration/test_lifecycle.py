@@ -284,7 +284,8 @@ def test_login_that_works_and_sessions_that_do_not(world):
     """L217: a login is no success; the pauses grow all the same."""
     f = world(1, backoff_first=1, backoff_max=4)
     m = f.mock
-    # One command that ends the session is gone without; not all of them.
+    # Not so yet for one command alone, LIST say: passes go on without it, at
+    # one more login each, and that never pauses longer.
     for command in ("ID", "ENABLE", "NAMESPACE", "LIST", "STATUS", "SELECT",
                     "EXAMINE"):
         m.fault("answer", at=command, text="BYE not today")
