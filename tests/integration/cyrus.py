@@ -83,10 +83,15 @@ DAEMON {{
             self._write_configuration()
             self.gate = Gate(os.path.join(self.dir, "gate", "mux"),
                              self._answer)
-            self.popen([program("usr/lib/cyrus/bin/master"), "-D",
+            # Told to end, it tells its whole process group, where by
+            # default we and all other servers are: it gets one of its own,
+            # and a word from the kernel should we end without stop().
+            self.popen(["setpriv", "--pdeathsig=TERM",
+                        program("usr/lib/cyrus/bin/master"), "-D",
                         "-C", self.conf,
                         "-M", os.path.join(self.dir, "cyrus.conf"),
-                        "-p", os.path.join(self.dir, "pid")])
+                        "-p", os.path.join(self.dir, "pid")],
+                       process_group=0)
             try:
                 wait_for(lambda: self.is_greeting(self.port, self.lmtp_port),
                          30, f"Cyrus up, see {self.log}")

@@ -4,6 +4,7 @@ R-SYNC-4, R-OPS-2.  Children die at random while mail is downloaded and while
 it changes; masters die too.  At the end copy = server.
 """
 
+import contextlib
 import os
 import random
 import signal
@@ -17,15 +18,22 @@ from servers import wait_for, within
 from test_changes import started
 
 
-def kill_some(daemons, rng):
-    pids = [p for d in daemons if d.proc.poll() is None for p in d.pids()]
-    if pids:
-        try:
+def kill_one(daemon, rng):
+    """Any process below a master: the template and the clerk, too."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(rng.choice(daemon.pids()), signal.SIGKILL)
+
+
+def kill_at_work(daemon, rng, is_over=None):
+    """A child that has an account, as soon as there is one: that is what
+    the tests count.  False: it was over before."""
+    def strike():
+        pids = [c["pid"] for c in daemon.ctl("ps") if c["account_id"]]
+        if pids:
             os.kill(rng.choice(pids), signal.SIGKILL)
-            return 1
-        except ProcessLookupError:
-            pass
-    return 0
+            return "struck"
+        return is_over and is_over() and "over"
+    return wait_for(strike, what="a child at work") == "struck"
 
 
 def fill(imap, login, count, size=2000):
@@ -58,14 +66,19 @@ def test_children_killed_during_backfill(herd, dovecot, login):
     account = h.add_account(dovecot, login)
     killed = 0
     end = time.monotonic() + within(120)
-    while h.account(account)["state"] != "live" and killed < 12:
+
+    def is_live():
+        return h.account(account)["state"] == "live"
+
+    while killed < 12 and kill_at_work(jobs, rng, is_live):
         assert time.monotonic() < end, "the backfill does not get anywhere"
-        killed += kill_some([jobs], rng)
+        killed += 1
+        if killed % 4 == 0:
+            kill_one(jobs, rng)
         stored = h.account(account)["messages"]
         # Let it get a little further before the next blow.
         wait_for(lambda: h.account(account)["messages"] > stored
-                 or h.account(account)["state"] == "live", 30,
-                 "the backfill goes on")
+                 or is_live(), 30, "the backfill goes on")
     h.wait_live(account, 90)
     h.assert_same(account, dovecot, login, 60)
     nothing_double(h)
@@ -84,15 +97,16 @@ def test_children_killed_during_sync(herd, dovecot, logins):
         runs.append((history, h.add_account(dovecot, history.login)))
     for history, account in runs:
         h.wait_live(account)
-    killed = 0
-    for _ in range(8):
+        h.wait_owned(account)
+    for n in range(16):
         for history, _ in runs:
             history.begin()
             history.turn()
-            killed += kill_some([sync], rng)
+        kill_at_work(sync, rng)
+        if n % 4 == 0:
+            kill_one(sync, rng)
     for history, account in runs:
         h.assert_same(account, dovecot, history.login, 90)
-    assert killed > 10
     h.run_ctl("blob", "verify")
 
 

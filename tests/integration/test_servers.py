@@ -1,9 +1,13 @@
 """What Cyrus and Courier do otherwise than Dovecot, as far as one sees it."""
 
+import subprocess
+
 import pytest
 
-from herd import Client, deliver, message
-from servers import wait_for
+from courier import Courier
+from cyrus import Cyrus
+from herd import Client, deliver, is_alive, message
+from servers import Dovecot, descendants, end_process, run_as, wait_for
 
 others = pytest.mark.parametrize("imap_kind", ["cyrus", "courier"],
                                  indirect=True)
@@ -51,6 +55,21 @@ def test_news_by_idle(herd, imap_kind, login):
         client.select("INBOX")
         client.expunge(client.uids()[1:2])
     h.assert_same(account, imap_kind, login, 20)
+
+
+@pytest.mark.parametrize("kind", [Cyrus, Courier, Dovecot])
+def test_a_server_ends_alone(kind, test_dir):
+    """Cyrus ends its process group with itself: the servers of all tests at
+    work beside this one, when it was ours."""
+    bystander = subprocess.Popen(["sleep", "100"], **run_as())
+    try:
+        with kind(test_dir) as server:
+            pids = [server.proc.pid, *descendants(server.proc.pid)]
+        wait_for(lambda: not any(is_alive(p) for p in pids), 10,
+                 "all of the server has ended")
+        assert is_alive(bystander.pid)
+    finally:
+        end_process(bystander)
 
 
 @others
