@@ -234,7 +234,8 @@ def test_4_user_active(fleet):
     cooled = time.monotonic() - begun
     figure("4 grace over: warm", f"{TIER} s + 1", seconds=round(cooled, 2))
     for login in logins:
-        assert h.account(f.accounts[login])["tier"] == "warm"
+        wait_for(lambda account=f.accounts[login]:
+                 h.account(account)["tier"] == "warm", what="it is warm")
         f.mock.deliver(login)
     assert cooled <= within(TIER + 1 + pick(10, 15))
 
@@ -249,7 +250,8 @@ def test_4_session_without_its_event(fleet):
     f.wait_idle(1, TIER + 60)
     client.delete(f"sess:active:{user}")
     f.wait_idle(0, TIER + 60)
-    assert f.herd.account(f.accounts[logins[0]])["tier"] == "warm"
+    wait_for(lambda: f.herd.account(f.accounts[logins[0]])["tier"] == "warm",
+             what="it is warm")
 
 
 # --- 6 -----------------------------------------------------------------------

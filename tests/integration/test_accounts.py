@@ -16,6 +16,7 @@ def test_wrong_password_then_new_one(herd, dovecot, login):
     account = h.add_account(dovecot, login, password="wrong")
     found = h.wait_state(account, "error", 60)
     assert "refused the login" in found["state_reason"]
+    wait_for(lambda: dovecot.logins(login) != (0, 0), what="it is in the log")
     assert dovecot.logins(login) == (0, 1)
     h.ctl("account", "set", account, "--password-file", "-",
           stdin=dovecot.password + "\n")

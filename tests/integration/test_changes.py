@@ -106,7 +106,7 @@ def test_folders_created_renamed_removed(herd, imap_kind, login, events):
     after = ids(h, account)
     assert after["trip@example.org"] == before["trip@example.org"]
     assert "bye@example.org" not in after
-    assert events.of("mailbox.changed", account_id=account)
+    events.wait("mailbox.changed", account_id=account)
 
 
 def all_quiet(h, imap, account, login):
@@ -184,7 +184,7 @@ def test_a_flag_between_look_and_idle_is_not_missed(herd, dovecot, login):
         wait_for(done.is_set, 60, "the flag is set in the middle of a look")
         wait_for(lambda: h.sql(
             "SELECT 1 FROM messages WHERE account_id = %s AND subject = "
-            "'Start 0' AND flagged", (account,)), 15, "the flag arrives")
+            "'Start 0' AND flagged", (account,)), 30, "the flag arrives")
 
 
 def test_a_row_that_was_missed_is_found_later(herd, dovecot, login):

@@ -66,8 +66,8 @@ def test_account_add_to_live_copy(herd, dovecot, login, events):
     # What an application was told.
     events.wait("account.state_changed", account_id=account, state="live")
     assert events.of("sync.progress", account_id=account)
-    new = events.of("message.new", account_id=account)
-    assert sum(e["payload"]["count"] for e in new) == 62
+    wait_for(lambda: sum(e["payload"]["count"] for e in events.of(
+        "message.new", account_id=account)) == 62, what="all are announced")
 
     # What a person is shown.
     shown = h.account(account)
@@ -100,8 +100,8 @@ def test_delivery_to_a_hot_account_comes_by_idle(herd, dovecot, login,
         deliver(dovecot, login, message(f"Fresh {n}"))
         wait_for(lambda: h.sql(
             "SELECT 1 FROM messages WHERE account_id = %s AND subject = %s",
-            (account, f"Fresh {n}")), 5, "the row")
-        events.wait("message.new", 5, n + 1, account_id=account)
+            (account, f"Fresh {n}")), what="the row")
+        events.wait("message.new", count=n + 1, account_id=account)
     h.assert_same(account, dovecot, login)
 
 

@@ -35,7 +35,7 @@ def test_a_small_account_does_not_wait_for_big_ones(herd, big_mock):
     waiting = [login for login, state in states(h).items()
                if state != "live"]
     assert len(waiting) >= 3, waiting
-    wait_for(lambda: set(states(h).values()) == {"live"}, 180,
+    wait_for(lambda: set(states(h).values()) == {"live"}, 400,
              "the big ones get there, too")
     # Making room is no failure.
     assert h.sql("SELECT count(*) FROM jobs WHERE state = 'dead'") == [(0,)]
@@ -84,5 +84,7 @@ def test_each_bell_brings_a_job(herd, mock, redis):
     f = Fleet(h, mock(inbox=20, other=3), redis)
     h.start("jobs")
     f.add(4, 3)
-    f.wait_live(20)
+    wait_for(lambda: not h.sql("SELECT 1 FROM jobs WHERE state = 'queued'"),
+             20, "all have begun")
+    f.wait_live()
     assert "talks nonsense" not in h.log_text()

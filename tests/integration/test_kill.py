@@ -156,7 +156,8 @@ def test_sigterm_is_quick_and_clean(herd, dovecot, login):
     assert not h.redis.client().keys("sync:lease:*")
     assert not h.redis.client().keys("sync:workers:*")
     assert "fenced" not in sync.log_text().lower().replace("fenced=0", "")
-    assert login not in dovecot.doveadm("who")
+    wait_for(lambda: login not in dovecot.doveadm("who"), 10,
+             "Dovecot has seen it, too")
 
 
 def test_sigterm_during_backfill(herd, dovecot, login):

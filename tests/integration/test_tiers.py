@@ -143,7 +143,7 @@ def test_last_fifth_of_a_host_is_for_polls(world):
 
 def test_many_hot_at_once_are_no_storm(world):
     """R-TIER-6: connections to a host are begun at host_connect_rate."""
-    f = world(2, 6, host_connect_rate=2, poll_warm=600, poll_cold=900)
+    f = world(2, 6, host_connect_rate=4, poll_warm=600, poll_cold=900)
     wait_for(in_tier(f, cold=12), what="all cold")
     wait_for(lambda: all(explain(f, u)["passes"] for u in f.logins), 60,
              "the first passes")
@@ -153,14 +153,14 @@ def test_many_hot_at_once_are_no_storm(world):
     at = sorted(e["mono_us"] / 1e6
                 for e in f.mock.calls(since, kinds=["open"]))
     assert len(at) >= 12
-    # Two at once after a rest, then two a second.
-    assert at[-1] - at[0] > 4, at
+    # Two at once after a rest, then four a second.
+    assert at[-1] - at[0] > 2, at
     since = f.mark()
     sessions_end(f, *(user for user, _ in f.users))
     f.wait_idle(0, 60)
     at = sorted(e["mono_us"] / 1e6
                 for e in f.mock.calls(since, kinds=["close"]))
-    assert at[-1] - at[0] > 4, at
+    assert at[-1] - at[0] > 2, at
 
 
 # --- IDLE that cannot die silently ----------------------------------------------
@@ -179,7 +179,7 @@ def test_silent_idle_is_found_and_replaced(world):
     f.mock.deliver("u0")
     f.mock.deliver("u1")
     f.assert_same(deadline=60)
-    wait_for(lambda: status(f)["idle_silent"] == 1, what="counted")
+    wait_for(lambda: status(f)["idle_silent"] >= 1, what="counted")
     assert "IDLE did not tell" in f.sync.log_text()
     wait_for(lambda: pid not in f.sync.children(), what="replaced")
     # The other was told, and keeps its child.

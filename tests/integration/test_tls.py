@@ -45,10 +45,9 @@ def test_good_certificate(herd, dovecot, login, tls):
     account = h.add_account(dovecot, login, tls=tls)
     h.wait_live(account)
     h.assert_same(account, dovecot, login)
-    wait_for(lambda: "TLS" in dovecot.log_text(), what="TLS in the log")
-    lines = [line for line in dovecot.log_text().splitlines()
-             if f"Login: user=<{login}>" in line]
-    assert any("TLS" in line for line in lines)
+    wait_for(lambda: any(f"Login: user=<{login}>" in line and "TLS" in line
+                         for line in dovecot.log_text().splitlines()),
+             what="TLS in the log")
 
 
 def test_unknown_authority_without_ca_file(herd, dovecot, login):
