@@ -226,6 +226,7 @@ DECLARE
 	looked_at CONSTANT integer := 50;
 	i integer;
 	mine threads;
+	others integer[]; -- in mine, that are not ours
 	other bigint;
 BEGIN
 	merged := '{}';
@@ -262,6 +263,8 @@ BEGIN
 		SELECT t.* INTO mine FROM message m
 		JOIN threads t ON t.id = m.thread_id WHERE m.id = ids[i];
 		CONTINUE WHEN mine.starts & 1 <> 0;
+		others := ARRAY(SELECT k FROM unnest(mine.authors || mine.people) k
+		    WHERE k <> ALL (own));
 		SELECT t.id INTO other
 		FROM (SELECT * FROM threads c
 		    WHERE c.subject_key = m_key[i]
@@ -270,6 +273,10 @@ BEGIN
 		    LIMIT looked_at) t
 		WHERE t.account_id = acc AND t.id <> mine.id
 		    AND t.last_at >= m_at[i] - interval '14 days'
+		    -- Nearly all candidates end here: people_meet() costs more
+		    -- than all the rest, and is never true without this.
+		    AND (others && t.people OR others && t.authors
+		        OR mine.people <@ own AND t.people <@ own)
 		    AND (people_meet(own, mine.authors, mine.people, t.people)
 		        OR t.starts = 2 AND people_meet(own, t.authors,
 		            t.people, mine.people))
