@@ -61,6 +61,28 @@ def signal_all(pids, sig):
             os.kill(pid, sig)
 
 
+@contextlib.contextmanager
+def stopped(h, daemons):
+    """They do nothing meanwhile, and yet own what they own, however long it
+    takes: what PostgreSQL was told before is done when this begins."""
+    client = h.redis.client()
+    pids = [pid for d in daemons for pid in (d.pid, *d.pids())]
+    signal_all(pids, signal.SIGSTOP)
+    left = {key: client.pttl(key) for key in client.keys("sync:lease:*")}
+    try:
+        for key in left:
+            client.expire(key, 600)
+        wait_for(lambda: not h.sql(
+            "SELECT 1 FROM pg_stat_activity WHERE state = 'active' "
+            "AND datname = current_database() AND pid <> pg_backend_pid()"),
+            what="no statement is under way")
+        yield
+    finally:
+        for key, msecs in left.items():
+            client.pexpire(key, max(msecs, 1))
+        signal_all(pids, signal.SIGCONT)
+
+
 def snapshot(h):
     """Every row of every table with the transaction that wrote it."""
     return {table: h.sql(f"SELECT xmin::text, ctid::text FROM {table} "
@@ -87,11 +109,8 @@ def test_lease_5_6_paused_owner_changes_nothing(herd, dovecot, login, redis):
         deliver(dovecot, login, message("While the owner was paused"))
         h.assert_same(account, dovecot, login)
         # What is written from here on is the first worker's doing.
-        others = [second.pid, *second.pids(), h.daemons[1].pid,
-                  *h.daemons[1].pids()]
         wait_for(lambda: second.ctl("status")[0]["owned"] == 1)
-        signal_all(others, signal.SIGSTOP)
-        try:
+        with stopped(h, [second, h.daemons[1]]):
             before = snapshot(h)
             deliver(dovecot, login, message("For whoever owns it now"))
             signal_all([*family, first.pid], signal.SIGCONT)
@@ -99,8 +118,6 @@ def test_lease_5_6_paused_owner_changes_nothing(herd, dovecot, login, redis):
             wait_for(lambda: first.ctl("status")[0]["owned"] == 0,
                      20, "the woken master knows that it owns nothing")
             assert snapshot(h) == before
-        finally:
-            signal_all(others, signal.SIGCONT)
     finally:
         signal_all([first.pid, *family], signal.SIGCONT)
     h.assert_same(account, dovecot, login)
