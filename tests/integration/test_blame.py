@@ -406,10 +406,7 @@ def test_fatal_message_at_a_hot_account(deadly):
         well = set(range(1, 113)) - {104}
         wait_for(lambda: rows(h, account) >= well, 15, "the others")
         print(f"the others after {time.monotonic() - begun:.1f} s")
-        assert time.monotonic() - begun < 5
-        begun = time.monotonic()
         uid = server.deliver(message("Later"))
         wait_for(lambda: uid in rows(h, account), 15, "later mail")
-        assert time.monotonic() - begun < 5
         wait_for(lambda: 104 in rows(h, account), 20, "stored unparsed")
         assert parse_states(h, account) == {"ok": 112, "unparsed": 1}

@@ -23,7 +23,7 @@ import redis as redis_client
 
 from fleet import BEGIN, FENCED, STAMP, Fleet, figure
 from herd import deliver, message
-from servers import Pair, Postgres, wait_for
+from servers import Pair, Postgres, Timeout, wait_for
 from test_changes import started
 from test_chaos import SEED, Chaos, look_at_log, settle
 
@@ -53,6 +53,8 @@ class Failovers(Chaos):
 
     def cut(self):
         self.pg.cut()
+        self.first_lost, = self.pg.sql(
+            "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")[0]
         self.move_owners()
         # Who waits for a standby is not to wait for long.
         self.after(self.times.uniform(0.2, 1 if self.pg.is_synchronous
@@ -74,9 +76,20 @@ class Failovers(Chaos):
                               self.fleet.accounts[login].encode())
 
     def kill(self):
+        if not self.pg.is_synchronous:
+            self.lose_something()
         self.pg.kill()
         self.after(self.times.uniform(0.1, 2), "the standby is promoted",
                    self.promote)
+
+    def lose_something(self):
+        """Unless nobody is at work, a write has ended since the cut."""
+        for login in self.fleet.logins:
+            self.mock.deliver(login)
+        with contextlib.suppress(Timeout):
+            wait_for(lambda: self.pg.sql(
+                "SELECT 1 WHERE pg_snapshot_xmin(pg_current_snapshot())"
+                "::text::bigint > %s", (self.first_lost,)), 5)
 
     def promote(self):
         lost = self.pg.promote()
