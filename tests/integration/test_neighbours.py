@@ -47,7 +47,7 @@ def test_nobody_reads_the_log(herd, dovecot, login):
         said = os.read(read_end, 65536)
         wait_for(lambda: daemon.ctl("poll", account) and
                  b"lines of this process were lost" in
-                 os.read(read_end, 65536), 10, "the loss is told")
+                 os.read(read_end, 65536), 30, "the loss is told")
         assert said
     finally:
         os.close(write_end)
@@ -77,7 +77,7 @@ def test_what_makes_children_is_stopped(herd, dovecot, login):
             os.kill(pid, signal.SIGKILL)
     kept(h, sync, die)
     # It was replaced, and all goes on.
-    wait_for(lambda: template_of(sync) not in (None, stopped), 10,
+    wait_for(lambda: template_of(sync) not in (None, stopped), 30,
              "another template")
     deliver(dovecot, login, message("Made anew"))
     h.assert_same(account, dovecot, login, 20)
@@ -114,7 +114,7 @@ def test_many_ask_for_the_metrics(herd, dovecot, login):
     limit_files(sync, 300)
     h.wait_owned(account)
     wait_for(lambda: sync.ctl("status")[0]["owned"] == 1, what="owned")
-    found = wait_for(lambda: scrape(port), 10, "it listens")
+    found = wait_for(lambda: scrape(port), 30, "it listens")
     assert found.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"\nmailherd_leases 1\n" in found
     assert scrape(port, b"HEAD /metrics HTTP/1.0\r\n\r\n").endswith(
@@ -141,7 +141,7 @@ def test_many_ask_for_the_metrics(herd, dovecot, login):
     # Only this child, and it is replaced.
     pid, = (p for p, kind in sync.children().items() if kind == "metrics")
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: b" 200 OK" in scrape(port), 10, "another one")
+    wait_for(lambda: b" 200 OK" in scrape(port), 30, "another one")
 
 
 def test_clients_of_the_control_socket(herd):
@@ -163,7 +163,7 @@ def test_clients_of_the_control_socket(herd):
         assert sync.ctl("status")
         assert socks[1].recv(100) == b""  # others have its place
     # No descriptor is left: nobody gets in, and nobody is busy with that.
-    wait_for(lambda: len(os.listdir(f"/proc/{sync.pid}/fd")) < 32, 10,
+    wait_for(lambda: len(os.listdir(f"/proc/{sync.pid}/fd")) < 32, 30,
              "all are gone")
     is_open = set(map(int, os.listdir(f"/proc/{sync.pid}/fd")))
     limit_files(sync, min(set(range(99)) - is_open))
@@ -171,9 +171,9 @@ def test_clients_of_the_control_socket(herd):
         begun = cpu_seconds(sync.pid)
         sock.connect(sync.socket)  # and waits in the kernel
         said = wait_for(lambda: sync.log_text().count("control socket: Too"),
-                        10, "noticed")
+                        30, "noticed")
         wait_for(lambda: sync.log_text().count("control socket: Too") >=
-                 said + 2, 10, "tried again")
+                 said + 2, 30, "tried again")
         assert cpu_seconds(sync.pid) - begun < 1
         limit_files(sync, 1000)
         sock.settimeout(10)
