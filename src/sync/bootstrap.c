@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "sync/events.h"
 #include "sync/quarantine.h"
+#include "sync/refusals.h"
 #include "sync/risks.h"
 
 #define STATES ((1u << ACCOUNT_NEW) | (1u << ACCOUNT_BOOTSTRAPPING))
@@ -42,13 +43,10 @@ folder_order(struct session *s, size_t *n_r)
 	return ids;
 }
 
-/* What is filled, and whose refusal waits to be believed. */
 struct filling {
-	int64_t *ids;
-	size_t n, n_well; /* folders that the server opened */
-	size_t n_refused; /* since some were parked */
-	struct err *failures; /* of each; ERR_NONE: none, or parked */
-	struct err last;
+	int64_t *ids; /* of the folders */
+	size_t n;
+	struct refusals refusals;
 };
 
 /* For sync.progress: what there is, and what of it is stored already. */
@@ -80,26 +78,6 @@ count(struct session *s, struct filling *w, struct err *err)
 	return 0;
 }
 
-/* As in survey.c: at once, when the server answers for others. */
-static int
-park_refused(struct session *s, struct filling *w, struct err *err)
-{
-	struct folder *folder;
-	size_t i;
-
-	if (w->n_refused == 0 || w->n_well == 0)
-		return 0;
-	w->n_refused = 0;
-	for (i = 0; i < w->n; i++) {
-		folder = session_folder(s, w->ids[i]);
-		if (folder != NULL && w->failures[i].kind != ERR_NONE &&
-		    pass_park(s, folder, &w->failures[i], err) == -1)
-			return -1;
-		w->failures[i].kind = ERR_NONE;
-	}
-	return 0;
-}
-
 /* One folder; its own trouble parks it and is no failure of the account. */
 static int
 fill(struct session *s, struct filling *w, size_t i,
@@ -110,37 +88,27 @@ fill(struct session *s, struct filling *w, size_t i,
 
 	if (pass_look(s, w->ids[i], &look, &failure) == 0 &&
 	    pass_fetch(s, &look, &failure) == 0 &&
-	    pass_backfill(s, &look, budget, is_complete_r, &failure) == 0) {
-		w->n_well++;
-		return park_refused(s, w, err);
-	}
+	    pass_backfill(s, &look, budget, is_complete_r, &failure) == 0)
+		return refusals_went_well(s, &w->refusals, err);
 	if (!session_is_usable_after(s, &failure)) {
 		*err = failure;
 		return -1;
 	}
 	session_note(s, RISK_NONE, 0, 0, 0);
 	*is_complete_r = failure.kind != ERR_STALE;
-	if (failure.kind != ERR_SERVER && failure.kind != ERR_PERMANENT)
-		return 0;
-	w->failures[i] = w->last = failure;
-	w->n_refused++;
-	if (w->n_well == 0 && quarantine_opens_others(s, w->ids[i]))
-		w->n_well++;
-	else if (remote_is_busy(s->remote))
-		return 0;
-	return park_refused(s, w, err);
+	return refusals_add(s, &w->refusals, w->ids[i], &failure, err);
 }
 
 static int
 fill_all(struct session *s, struct backfill_budget *budget,
     bool *is_complete_r, struct err *err)
 {
-	struct filling w = { .n_well = 0 };
+	struct filling w;
 	bool is_complete;
 	size_t i;
 
 	w.ids = folder_order(s, &w.n);
-	w.failures = ARENA_ARRAY(s->pass, struct err, w.n + 1);
+	refusals_init(s, &w.refusals, w.n);
 	if (count(s, &w, err) == -1)
 		return -1;
 	*is_complete_r = true;
@@ -152,11 +120,7 @@ fill_all(struct session *s, struct backfill_budget *budget,
 		if (!*is_complete_r && session_must_yield(s))
 			return 0;
 	}
-	if (w.n_well == 0 && w.last.kind != ERR_NONE) {
-		*err = w.last;
-		return -1;
-	}
-	return park_refused(s, &w, err);
+	return refusals_end(s, &w.refusals, err);
 }
 
 static int

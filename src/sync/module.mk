@@ -15,7 +15,9 @@ libsync_a_SOURCES = \
 	src/sync/missing.c src/sync/missing.h \
 	src/sync/pass.c src/sync/pass.h \
 	src/sync/plan.c src/sync/plan.h \
+	src/sync/probe.c src/sync/probe.h \
 	src/sync/quarantine.c src/sync/quarantine.h \
+	src/sync/refusals.c src/sync/refusals.h \
 	src/sync/risks.c src/sync/risks.h \
 	src/sync/roles.c src/sync/roles.h \
 	src/sync/session.c src/sync/session.h \

@@ -380,6 +380,10 @@ sync_pass(struct session *s, unsigned scope, struct err *err)
 		rv = pass(s, scope, &failure);
 		goes_on = quarantine_goes_on(s, &failure);
 	}
+	if (rv == 0 && s->no_list.kind != ERR_NONE) {
+		failure = s->no_list;
+		rv = -1;
+	}
 	if (rv == -1)
 		*err = failure;
 	return rv;

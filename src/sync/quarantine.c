@@ -19,6 +19,7 @@
 #include "sync/events.h"
 #include "sync/ingest.h"
 #include "sync/pass.h"
+#include "sync/probe.h"
 #include "sync/risks.h"
 
 #define LOSSES_MAX 3 /* connections in a row, with nothing done in between */
@@ -64,7 +65,7 @@ blame_step(struct session *s, const struct err *failure)
 		.uid_to = s->note.uid_to,
 	};
 	struct err err = ERR_INIT;
-	bool is_proved = is_trial(s) && s->is_proved;
+	bool is_proved = is_trial(s) && probe_proves(s);
 
 	if (is_trial(s)) {
 		risk.step = s->trial.step;
@@ -78,15 +79,17 @@ blame_step(struct session *s, const struct err *failure)
 }
 
 /* Known folders can be followed without a new LIST, and new ones be found
- * without the STATUS that would tell them from renamed ones. */
+ * without the STATUS that would tell them from renamed ones.  A pass without a
+ * LIST has failed for all that: its pauses grow (L217). */
 static bool
 blame_listing(struct session *s, const struct err *failure)
 {
 	if (s->is_naming && !s->skips_names)
 		s->skips_names = true;
-	else if (s->is_listing && s->n_folders > 0)
+	else if (s->is_listing && s->n_folders > 0) {
 		s->has_listed = true;
-	else
+		s->no_list = *failure;
+	} else
 		return false;
 	log_warn(&s->log, "%s; this pass goes on without it", failure->text);
 	return true;
@@ -114,7 +117,7 @@ quarantine_goes_on(struct session *s, const struct err *failure)
 
 	session_note(s, RISK_NONE, 0, 0, 0);
 	s->trial.step = RISK_NONE;
-	s->is_proved = s->is_listing = s->is_naming = false;
+	s->has_proof = s->is_listing = s->is_naming = false;
 	session_disconnect(s);
 	session_db_rest(s);
 	s->n_ahead = 0;
@@ -127,168 +130,7 @@ quarantine_begin(struct session *s)
 {
 	s->losses = 0;
 	s->has_listed = s->skips_names = s->has_lost_trial = false;
-}
-
-/* --- the probe ------------------------------------------------------------ */
-
-static bool
-can_probe(const struct session *s, const struct folder *f, int64_t except)
-{
-	return f->id != except && f->is_selectable &&
-	    f->missing_since_secs == 0 && f->cursor.uidvalidity != 0 &&
-	    f->parked_until_secs <= clock_wall_secs() &&
-	    !risks_has_folder(s, f->id);
-}
-
-static int
-probe_ignore(void *arg, const struct place *place)
-{
-	(void)arg;
-	(void)place;
-	return 0;
-}
-
-/* What a pass asks of a folder, of one that is well. */
-static int
-probe_ask(struct session *s, const struct folder *f, struct err *err)
-{
-	struct remote_selected selected;
-	struct remote_status status;
-
-	session_note(s, RISK_FOLDER, f->id, 0, 0);
-	s->selected_id = 0;
-	if (remote_status(s->remote, &f->wire, 1, &status, err) == -1 ||
-	    remote_select(s->remote, f->wire, NULL, &selected, NULL,
-		err) == -1)
-		return -1;
-	s->selected_id = f->id;
-	return selected.exists == 0 ? 0 : remote_scan_seq(s->remote,
-	    selected.exists, selected.exists, ITEM_FLAGS, probe_ignore, NULL,
-	    err);
-}
-
-/* Sets is_proved, unless there is no other folder, or none is opened. */
-static int
-probe_folder(struct session *s, int64_t except, struct err *err)
-{
-	struct err no = ERR_INIT;
-	size_t i;
-
-	for (i = 0; i < s->n_folders && !s->has_probed_folder; i++) {
-		if (!can_probe(s, &s->folders[i], except))
-			continue;
-		if (probe_ask(s, &s->folders[i], &no) == 0)
-			s->has_probed_folder = true;
-		else if (no.kind != ERR_SERVER) {
-			*err = no;
-			return -1;
-		}
-	}
-	if (s->has_probed_folder)
-		s->losses = 0;
-	s->is_proved = s->has_probed_folder;
-	session_note(s, RISK_NONE, 0, 0, 0);
-	return 0;
-}
-
-static int
-probe_bytes(void *arg, const char *p, size_t len)
-{
-	(void)p;
-	*(size_t *)arg += len;
-	return 0;
-}
-
-static int
-probe_done(void *arg, const struct place *place, bool has_body)
-{
-	(void)arg;
-	(void)place;
-	(void)has_body;
-	return 0;
-}
-
-/* The oldest message of the folder that is stored and in no quarantine; 0. */
-static int
-probe_choose(struct session *s, int64_t folder_id, uint32_t *uid_r,
-    struct err *err)
-{
-	struct place *places;
-	size_t i, n;
-
-	*uid_r = 0;
-	if (session_db(s, err) == -1 || store_places(s->db, folder_id, 1,
-		UINT32_MAX, s->n_risks + 1, s->pass, &places, &n, err) == -1)
-		return -1;
-	for (i = 0; i < n && *uid_r == 0; i++)
-		if (!risks_has_message(s, folder_id, places[i].uid))
-			*uid_r = places[i].uid;
-	session_db_rest(s);
-	return 0;
-}
-
-/* Nothing is stored to compare with: is there anything else to be tried? */
-static bool
-is_only_trial(const struct session *s)
-{
-	size_t i;
-
-	for (i = 0; i < s->n_risks; i++)
-		if (s->risks[i].step != RISK_FOLDER &&
-		    !s->risks[i].is_skipped &&
-		    (s->risks[i].folder_id != s->trial.folder_id ||
-			s->risks[i].uid_from != s->trial.uid_from))
-			return false;
-	return true;
-}
-
-/*
- * The folder is selected.  Where none of its messages is known to be well, one
- * trial a pass is made without proof, and is proof for the next if it goes
- * well; it counts only where there is no other message to suspect the server
- * for.  *is_well_r false: the server delivers what was stored before no more
- * than the others, so that nothing can be said of them.
- */
-static int
-probe_body(struct session *s, int64_t folder_id, bool *is_well_r,
-    struct err *err)
-{
-	size_t n_bytes = 0;
-	struct remote_sink sink = { .bytes = probe_bytes, .done = probe_done,
-		.arg = &n_bytes, .is_header_only = true };
-	struct err no = ERR_INIT;
-	uint32_t uid;
-
-	s->is_proved = *is_well_r = true;
-	if (s->has_probed_body)
-		return 0;
-	if (probe_choose(s, folder_id, &uid, err) == -1)
-		return -1;
-	if (uid == 0) {
-		s->is_proved = is_only_trial(s);
-		*is_well_r = s->is_proved || !s->has_lost_trial;
-		return 0;
-	}
-	session_note(s, RISK_FETCH, folder_id, uid, uid);
-	if (remote_fetch(s->remote, &uid, 1, 1, &sink, &no) == -1 &&
-	    no.kind != ERR_SERVER) {
-		s->is_proved = false;
-		*err = no;
-		return -1;
-	}
-	*is_well_r = s->is_proved = s->has_probed_body = n_bytes > 0;
-	if (n_bytes > 0)
-		s->losses = 0;
-	return 0;
-}
-
-bool
-quarantine_opens_others(struct session *s, int64_t except)
-{
-	struct err no = ERR_INIT;
-
-	/* What ends the connection now is seen by the next command. */
-	return probe_folder(s, except, &no) == 0 && s->has_probed_folder;
+	s->no_list.kind = ERR_NONE;
 }
 
 /* --- a folder ------------------------------------------------------------- */
@@ -332,10 +174,11 @@ try_folder(struct session *s, struct backfill_budget *budget,
 {
 	struct folder *f = session_folder(s, s->trial.folder_id);
 	struct err failure = ERR_INIT;
+	bool is_proved;
 
 	if (f == NULL || !f->is_selectable || f->missing_since_secs != 0)
 		return 0;
-	if (probe_folder(s, f->id, err) == -1)
+	if (probe_for_trial(s, err) == -1)
 		return -1;
 	/* A parked folder is not looked at: its time has come. */
 	f->parked_until_secs = 0;
@@ -345,11 +188,12 @@ try_folder(struct session *s, struct backfill_budget *budget,
 		*err = failure;
 		return -1;
 	}
+	is_proved = probe_proves_folder(s, f->id);
 	session_note(s, RISK_NONE, 0, 0, 0);
 	f = session_folder(s, f->id);
 	/* Refused, as others are: it stays as it is. */
 	if (f == NULL || failure.kind == ERR_STALE ||
-	    failure.kind == ERR_GONE || !s->is_proved)
+	    failure.kind == ERR_GONE || !is_proved)
 		return 0;
 	return pass_park(s, f, &failure, err);
 }
@@ -519,7 +363,7 @@ try_one(struct session *s, const struct risk *risk,
     struct backfill_budget *budget, struct err *err)
 {
 	s->trial = *risk;
-	s->is_proved = false;
+	s->has_proof = false;
 	if (session_may_go_on(s, err) == -1)
 		return -1;
 	session_db_rest(s);

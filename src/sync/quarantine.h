@@ -13,10 +13,6 @@
  */
 bool quarantine_goes_on(struct session *s, const struct err *failure);
 
-/* The server does for another folder, one that was well, what it refuses for
- * this one. */
-bool quarantine_opens_others(struct session *s, int64_t except);
-
 /* For a new pass. */
 void quarantine_begin(struct session *s);
 

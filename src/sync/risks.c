@@ -153,7 +153,7 @@ int
 risks_not_delivered(struct session *s, int64_t folder_id, uint32_t uid,
     const char *how, struct err *err)
 {
-	bool is_proved = s->trial.step != RISK_NONE && s->is_proved;
+	bool is_proved = s->trial.step != RISK_NONE && s->has_proof;
 	const struct risk_rule rule = {
 		.limit = is_proved ? (unsigned)s->conf->risk_attempts :
 		    UINT32_MAX,

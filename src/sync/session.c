@@ -546,7 +546,9 @@ session_connect(struct session *s, struct err *err)
 		return -1;
 	s->selected_id = 0;
 	s->round_trips_before = 0;
-	s->has_probed_folder = s->has_probed_body = false;
+	s->probed = SHOWS_NONE;
+	s->has_probed_body = false;
+	s->refused_probes = 0;
 	remote_set_patience(s->remote, s->patience_msecs);
 	return 0;
 }

@@ -56,8 +56,11 @@ struct session {
 	struct slot_note note; /* the step under way */
 	/* See quarantine.c. */
 	struct risk trial;  /* the row that is tried; RISK_NONE: none */
-	bool is_proved;	    /* the server does the same for another one */
-	bool has_probed_folder, has_probed_body; /* on this connection */
+	bool has_proof; /* the server delivers another one than the trial's */
+	enum { SHOWS_NONE, OPENS_ONE, SHOWS_ONE } probed; /* folder, on this
+		* connection: nothing known, opened, a message of it shown */
+	bool has_probed_body;	/* the same, delivered */
+	unsigned refused_probes; /* in a row, on this connection */
 	int64_t patience_msecs; /* with a body; 0: that of the settings */
 	unsigned losses;    /* connections in a row with nothing done */
 	bool has_lost_trial; /* one without proof, in this pass */
@@ -65,6 +68,7 @@ struct session {
 	bool is_listing;    /* LIST is what was asked */
 	bool is_naming;	    /* STATUS of folders that have no row yet */
 	bool has_listed;    /* in this pass */
+	struct err no_list; /* why that was without an answer; ERR_NONE */
 	bool skips_names;   /* folders of new names are not asked for it */
 	struct sync_totals totals;
 	struct progress progress;

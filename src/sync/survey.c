@@ -11,7 +11,7 @@
 #include "sync/pass.h"
 
 #include "base/clock.h"
-#include "sync/quarantine.h"
+#include "sync/refusals.h"
 #include "sync/risks.h"
 
 #define STATUS_FLIGHT 200 /* folders */
@@ -49,11 +49,7 @@ struct work {
 	size_t n, cap;
 	struct look *looks;
 	struct err *failures; /* of each; ERR_NONE: none */
-	bool *is_told;	      /* the failure, by parking it */
-	bool is_busy;	      /* the last refusal asks to wait */
-	size_t n_untold;      /* failures that nobody was told of */
-	size_t n_well;	      /* folders that the server opened */
-	struct err last;      /* the last refusal */
+	struct refusals refusals;
 };
 
 static void
@@ -64,7 +60,7 @@ work_init(struct session *s, struct work *w)
 	w->folders = ARENA_ARRAY(s->pass, struct folder *, s->n_folders + 1);
 	w->looks = ARENA_ARRAY(s->pass, struct look, s->n_folders + 1);
 	w->failures = ARENA_ARRAY(s->pass, struct err, s->n_folders + 1);
-	w->is_told = ARENA_ARRAY(s->pass, bool, s->n_folders + 1);
+	refusals_init(s, &w->refusals, s->n_folders);
 }
 
 size_t
@@ -245,30 +241,6 @@ find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
 	    w->folders, &w->n, err);
 }
 
-/*
- * At once, for nobody knows whether the connection lasts; but only when the
- * server opens others, or it may mean all of them (L008).  Words that ask to
- * wait are a folder's own when the next one is well.
- */
-static int
-park_failures(struct session *s, struct work *w, struct err *err)
-{
-	size_t i;
-
-	if (w->n_untold == 0 || w->n_well == 0 || w->is_busy)
-		return 0;
-	w->n_untold = 0;
-	for (i = 0; i < w->n; i++) {
-		if (w->is_told[i] || (w->failures[i].kind != ERR_SERVER &&
-			w->failures[i].kind != ERR_PERMANENT))
-			continue;
-		w->is_told[i] = true;
-		if (pass_park(s, w->folders[i], &w->failures[i], err) == -1)
-			return -1;
-	}
-	return 0;
-}
-
 /* 0: that folder's trouble, noted; -1: the pass's. */
 static int
 note_failure(struct session *s, struct work *w, size_t i,
@@ -279,15 +251,8 @@ note_failure(struct session *s, struct work *w, size_t i,
 		return -1;
 	}
 	session_note(s, RISK_NONE, 0, 0, 0);
-	w->failures[i] = w->last = *failure;
-	w->n_untold++;
-	w->is_busy = remote_is_busy(s->remote);
-	if (w->n_well == 0 && failure->kind == ERR_SERVER &&
-	    quarantine_opens_others(s, w->folders[i]->id)) {
-		w->n_well++;
-		w->is_busy = false;
-	}
-	return park_failures(s, w, err);
+	w->failures[i] = *failure;
+	return refusals_add(s, &w->refusals, w->folders[i]->id, failure, err);
 }
 
 static int
@@ -297,9 +262,7 @@ look_at_one(struct session *s, struct work *w, size_t i, struct err *err)
 
 	if (pass_look(s, w->folders[i]->id, &w->looks[i], &failure) == -1)
 		return note_failure(s, w, i, &failure, err);
-	w->n_well++;
-	w->is_busy = false;
-	return park_failures(s, w, err);
+	return refusals_went_well(s, &w->refusals, err);
 }
 
 static int
@@ -424,16 +387,11 @@ pass_folders(struct session *s, unsigned scope,
 	if (find_work(s, scope, &w, err) == -1 ||
 	    look_at_all(s, &w, err) == -1)
 		return -1;
-	/* "Authenticated but not connected" answers NO to everything: that is
-	 * the account's trouble, not its folders' (L008). */
-	if (w.n > 0 && w.n_well == 0 && w.last.kind != ERR_NONE) {
-		*err = w.last;
-		return -1;
-	}
+	if (w.refusals.n_well == 0)
+		return refusals_end(s, &w.refusals, err);
 	if (look_for_sources(s, &w, err) == -1 ||
 	    fetch_all(s, &w, err) == -1 ||
 	    backfill_all(s, &w, budget, err) == -1)
 		return -1;
-	w.is_busy = false;
-	return park_failures(s, &w, err);
+	return refusals_end(s, &w.refusals, err);
 }

@@ -284,8 +284,6 @@ def test_login_that_works_and_sessions_that_do_not(world):
     """L217: a login is no success; the pauses grow all the same."""
     f = world(1, backoff_first=1, backoff_max=4)
     m = f.mock
-    # Not so yet for one command alone, LIST say: passes go on without it, at
-    # one more login each, and that never pauses longer.
     for command in ("ID", "ENABLE", "NAMESPACE", "LIST", "STATUS", "SELECT",
                     "EXAMINE"):
         m.fault("answer", at=command, text="BYE not today")
@@ -294,6 +292,26 @@ def test_login_that_works_and_sessions_that_do_not(world):
     times = tries(m, "u0", since)
     gaps = [b - a for a, b in zip(times, times[1:])]
     assert max(gaps[2:]) > 2, gaps
+
+
+def test_list_that_ends_every_connection(world):
+    """L217 of one command: mail comes all the same, each time later."""
+    f = world(1, backoff_first=1, backoff_max=4)
+    m, h, account = f.mock, f.herd, f.accounts["u0"]
+    m.fault("answer", at="LIST", text="BYE not today")
+    since = f.mark()
+    wait_for(lambda: explain(f, "u0")["failures"] >= 4, 60, "four failures")
+    times = tries(m, "u0", since)
+    gaps = [b - a for a, b in zip(times, times[1:])]
+    assert max(gaps[2:]) > 2, gaps
+    assert "not today" in explain(f, "u0")["last_error"]
+
+    def stored():
+        return h.sql("SELECT count(*) FROM mailherd.messages WHERE "
+                     "account_id = %s", (account,))[0][0]
+    before = stored()
+    m.deliver("u0")
+    wait_for(lambda: stored() > before, 30, "mail comes")
 
 
 def test_several_throttled_accounts_spare_their_host(world):
