@@ -212,17 +212,14 @@ ignore_bytes(void *arg, const void *bytes, size_t len)
 	return 0;
 }
 
-static int
-tell(struct walk *w, int fd, uint64_t content, struct blob_found *found)
+static void
+check(int fd, uint64_t content, struct blob_found *found, struct err *damage)
 {
-	struct err damage = ERR_INIT;
-
-	if (found->state == BLOB_GOOD &&
-	    blob_read_at(fd, content, &found->ref, ignore_bytes, NULL,
-		&damage) == -1)
-		found->state = BLOB_DAMAGED;
-	found->what = damage.text;
-	return w->on_found(w->arg, found);
+	if (blob_read_at(fd, content, &found->ref, ignore_bytes, NULL,
+		damage) == 0)
+		return;
+	found->state = BLOB_DAMAGED;
+	found->what = damage->text;
 }
 
 static bool
@@ -261,6 +258,32 @@ find_record(int fd, uint64_t offset, uint64_t end)
 	return end;
 }
 
+/*
+ * What begins here.  A writer that is killed in its write leaves the header and
+ * some of the content, and whoever comes next appends right behind it: a record
+ * that does not match its digest and has another one inside was never whole.
+ */
+static void
+look_at(int fd, uint64_t offset, uint64_t end, struct blob_found *found,
+    struct err *damage)
+{
+	bool is_record = is_record_at(fd, offset, end, &found->ref);
+	uint64_t next, past = end;
+
+	if (is_record) {
+		check(fd, offset + RECORD_HEAD, found, damage);
+		past = offset + RECORD_HEAD + found->ref.stored;
+		found->bytes = past - offset;
+		if (found->state == BLOB_GOOD)
+			return;
+	}
+	next = find_record(fd, offset + 1, end);
+	if (is_record && next >= past)
+		return;
+	*found = (struct blob_found){ .state = BLOB_DEAD,
+		.bytes = next - offset, .ref.codec = BLOB_RAW, .what = "" };
+}
+
 static int
 walk_segment(struct walk *w, int32_t segment, int fd, uint64_t end)
 {
@@ -268,17 +291,13 @@ walk_segment(struct walk *w, int32_t segment, int fd, uint64_t end)
 	uint64_t offset = 0;
 
 	while (offset < end) {
+		struct err damage = ERR_INIT;
+
 		found = (struct blob_found){ .what = "" };
-		if (is_record_at(fd, offset, end, &found.ref)) {
-			found.bytes = RECORD_HEAD + found.ref.stored;
-		} else {
-			found.ref = (struct blob_ref){ .codec = BLOB_RAW };
-			found.state = BLOB_DEAD;
-			found.bytes = find_record(fd, offset + 1, end) - offset;
-		}
+		look_at(fd, offset, end, &found, &damage);
 		found.ref.segment = segment;
 		found.ref.offset = (int64_t)offset;
-		if (tell(w, fd, offset + RECORD_HEAD, &found) == -1)
+		if (w->on_found(w->arg, &found) == -1)
 			return -1;
 		offset += found.bytes;
 	}
@@ -317,6 +336,7 @@ static int
 walk_file(struct walk *w, int parent, const char *digest)
 {
 	struct blob_found found = { .what = "" };
+	struct err damage = ERR_INIT;
 	struct stat st;
 	int fd, result;
 
@@ -330,7 +350,8 @@ walk_file(struct walk *w, int parent, const char *digest)
 	}
 	found.bytes = found.ref.stored = found.ref.size =
 	    (uint64_t)st.st_size;
-	result = tell(w, fd, 0, &found);
+	check(fd, 0, &found, &damage);
+	result = w->on_found(w->arg, &found);
 	close(fd);
 	return result;
 }

@@ -236,6 +236,33 @@ START_TEST(a_torn_tail_is_dead_bytes)
 }
 END_TEST
 
+/* Killed in its write: the header is there, the content is not, and what
+ * others write is where it would have been. */
+START_TEST(a_torn_record_swallows_nobody)
+{
+	struct blob_ref torn, a, b;
+	char *text = make_message(1, 3000);
+	struct tally t;
+
+	put(text, &torn);
+	ck_assert_int_eq(blob_flush(w, &err), 0);
+	ck_assert_int_eq(truncate(segment_path(torn.segment),
+	    torn.offset + 1000), 0);
+	blob_rest(w);
+	put(text, &a);
+	put("after", &b);
+	ck_assert_int_eq(blob_flush(w, &err), 0);
+	ck_assert_int_eq(a.segment, torn.segment);
+	reads_as(&a, text, strlen(text));
+	reads_as(&b, "after", 5);
+	t = walk();
+	ck_assert_uint_eq(t.good, 2);
+	ck_assert_uint_eq(t.dead, 1);
+	ck_assert_uint_eq(t.damaged, 0);
+	free(text);
+}
+END_TEST
+
 /* Puts and flushes for ever, telling each reference once it is durable. */
 static _Noreturn void
 write_for_ever(int report)
@@ -614,6 +641,7 @@ main(void)
 	tcase_add_test(tc, compression_pays_or_is_not_done);
 	tcase_add_test(tc, damage_is_reported);
 	tcase_add_test(tc, a_torn_tail_is_dead_bytes);
+	tcase_add_test(tc, a_torn_record_swallows_nobody);
 	tcase_add_test(tc, kill_9_loses_nothing_that_was_durable);
 	tcase_add_test(tc, a_full_disk_leaves_the_batch_before_whole);
 	tcase_add_test(tc, a_full_segment_is_followed_by_another);
