@@ -21,7 +21,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO,
 	X(LOG_CORE, "core")                                                \
 	X(LOG_LEASE, "lease")                                              \
 	X(LOG_STORE, "store")                                              \
-	X(LOG_REMOTE, "remote")                                            \
+	X(LOG_IMAP, "imap")                                            \
 	X(LOG_MIME, "mime")                                                \
 	X(LOG_SYNC, "sync")                                                \
 	X(LOG_JOBS, "jobs")                                                \

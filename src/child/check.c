@@ -9,7 +9,7 @@
  */
 #include "child/child.h"
 
-#include "store/blob.h"
+#include "blob/blob.h"
 #include "store/store.h"
 
 #include <sysexits.h>

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "child/hooks.h"
-#include "store/blob.h"
+#include "blob/blob.h"
 
 #include <malloc.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include "child/child.h"
 #include "child/limits.h"
 #include "mime/mime.h"
-#include "remote/remote.h"
+#include "imap/imap.h"
 
 #include <sysexits.h>
 
@@ -26,9 +26,9 @@ child_init(const struct conf *conf, const struct quirks_table *quirks)
 
 	the_conf = conf;
 	mime_init();
-	if (remote_init(conf->ca_file, &err) == -1)
+	if (imap_init(conf->ca_file, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
-	remote_set_quirks(quirks);
+	imap_set_quirks(quirks);
 }
 
 void
@@ -36,7 +36,7 @@ child_refresh(void)
 {
 	struct err err = ERR_INIT;
 
-	if (remote_renew_trust(the_conf->ca_file, &err) == -1)
+	if (imap_renew_trust(the_conf->ca_file, &err) == -1)
 		log_error(NULL, "%s; the certificates that were read before "
 		    "stay", err.text);
 }

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "proc/spawn.h"
-#include "store/blob.h"
+#include "blob/blob.h"
 
 #include <inttypes.h>
 #include <unistd.h>

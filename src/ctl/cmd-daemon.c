@@ -282,7 +282,7 @@ cmd_log(struct ctl *ctl, const struct args *args, struct err *err)
 		if (log_subsystem_parse(args->words[1], &subsystem) == -1) {
 			json_decref(request);
 			return err_set(err, ERR_PERMANENT, "no subsystem "
-			    "\"%s\" (core, lease, store, remote, mime, sync, "
+			    "\"%s\" (core, lease, store, imap, mime, sync, "
 			    "jobs or proc)", args->words[1]);
 		}
 		json_object_set_new(request, "subsystem",

@@ -5,8 +5,8 @@
  */
 #include "ctl/commands.h"
 
-#include "store/blob.h"
-#include "store/tsvector.h"
+#include "blob/blob.h"
+#include "mail/tsvector.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>

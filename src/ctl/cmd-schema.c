@@ -10,7 +10,7 @@
 
 #include "base/xmem.h"
 #include "proc/vault.h"
-#include "store/blob.h"
+#include "blob/blob.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -180,7 +180,7 @@ const struct command commands[] = {
 	{ "stop", "", 0, 0, 0, GROUP_DAEMON, cmd_stop, "end gracefully" },
 	{ "log", "LEVEL [SUBSYSTEM]", 1, 2, 0, GROUP_DAEMON, cmd_log,
 	    "change what is logged: error, warn, info, debug",
-	    .more = "Subsystems: core lease store remote mime sync jobs "
+	    .more = "Subsystems: core lease store imap mime sync jobs "
 	    "proc" },
 	{ "metrics", "", 0, 0, 0, GROUP_DAEMON, cmd_metrics,
 	    "counters in Prometheus' text form" },

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "mime/header.h"
-#include "store/message.h"
+#include "mail/message.h"
 
 struct address_list {
 	struct address *items;

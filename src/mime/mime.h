@@ -11,7 +11,7 @@
 #define MIME_MIME_H
 
 #include "base/arena.h"
-#include "store/message.h"
+#include "mail/message.h"
 
 struct mime_limits {
 	size_t header_bytes;	/* kept of a header; in a part's: 1 MB */

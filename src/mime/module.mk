@@ -30,7 +30,7 @@ libmime_a_SOURCES = \
 	src/mime/rtf.c src/mime/rtf.h \
 	src/mime/scan.c src/mime/scan.h \
 	src/mime/source.c src/mime/source.h \
-	src/mime/stream.c src/mime/stream.h \
+	src/mime/view.c src/mime/view.h \
 	src/mime/subject.c src/mime/subject.h src/mime/subject_prefixes.h \
 	src/mime/tnef.c src/mime/tnef.h \
 	src/mime/tree.c src/mime/tree.h \

@@ -5,7 +5,7 @@
 #define MIME_SCAN_H
 
 #include "mime/mime.h"
-#include "mime/stream.h"
+#include "mime/view.h"
 
 /*
  * Reads the body [view->begin, view->end) of a multipart once and counts what

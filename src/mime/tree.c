@@ -142,7 +142,7 @@ add_part(struct builder *b, GMimeObject *object, const struct spot *spot)
 	if (content != NULL)
 		stream = g_mime_data_wrapper_get_stream(content);
 	if (stream == NULL ||
-	    stream_range(stream, &leaf->start, &leaf->end) == -1)
+	    view_stream_range(stream, &leaf->start, &leaf->end) == -1)
 		leaf->start = leaf->end = 0;
 	add_leaf(b, leaf, spot);
 }
@@ -354,7 +354,7 @@ make_head(struct arena *arena, const char *type, const char *boundary)
 static bool
 parse(struct builder *b, const struct view *view)
 {
-	GMimeStream *stream = stream_new(view);
+	GMimeStream *stream = view_stream_new(view);
 	GMimeParser *parser = g_mime_parser_new_with_stream(stream);
 	struct spot spot = { .parent = KIND_MIXED, .is_root = true,
 		.depth = 1 };

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "store/thread.h"
-#include "store/tsvector.h"
+#include "mail/tsvector.h"
 
 /* Names beyond these are not searched for, nor kept as JSON. */
 #define SEARCH_RECIPIENTS 200

@@ -24,7 +24,7 @@
 	"    AND m.uid = q.uid_from AND m.deleted_at IS NULL)) "            \
 	"FROM mailbox WHERE account_id = $1 AND deleted_at IS NULL "
 
-/* A wire name has no NUL (list.c of src/remote), so it is a C string. */
+/* A wire name has no NUL (list.c of src/imap), so it is a C string. */
 static const char *
 read_wire(const PGresult *res, int row, int column, struct arena *arena)
 {

@@ -1,5 +1,5 @@
 noinst_LIBRARIES += libstore.a
-libstore_a_SOURCES = src/store/message.h src/store/store.h \
+libstore_a_SOURCES = src/store/store.h \
 	src/store/account.c \
 	src/store/apply.c \
 	src/store/batch.c src/store/batch.h \
@@ -15,8 +15,3 @@ libstore_a_SOURCES = src/store/message.h src/store/store.h \
 	src/store/table.c \
 	src/store/thread.c src/store/thread.h \
 	src/store/upkeep.c
-libstore_a_SOURCES += src/store/blob.c src/store/blob.h src/store/blob_dir.c \
-	src/store/blob_bind.c src/store/blob_gc.c src/store/blob_id.c \
-	src/store/blob_private.h src/store/blob_read.c src/store/blob_stream.c
-libstore_a_SOURCES += src/store/tsvector.c src/store/tsvector.h src/store/words.c src/store/words.h src/store/fold_table.h
-EXTRA_DIST += scripts/make-fold-table

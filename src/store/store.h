@@ -20,7 +20,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/uuid.h"
-#include "store/message.h"
+#include "mail/account.h"
+#include "mail/folder.h"
+#include "mail/message.h"
 
 /* --- session -------------------------------------------------------------- */
 
@@ -94,50 +96,6 @@ int store_migrate(struct store *s, const char *schema_dir,
     struct err *err);
 
 /* --- accounts --------------------------------------------------------------- */
-
-/* symbol, name in accounts.state */
-#define ACCOUNT_STATES(X)                  \
-	X(ACCOUNT_NEW, "new")              \
-	X(ACCOUNT_BOOTSTRAPPING, "bootstrapping") \
-	X(ACCOUNT_LIVE, "live")            \
-	X(ACCOUNT_DISABLED, "disabled")    \
-	X(ACCOUNT_ERROR, "error")          \
-	X(ACCOUNT_DELETED, "deleted")
-enum account_state {
-#define X(symbol, name) symbol,
-	ACCOUNT_STATES(X)
-#undef X
-};
-const char *account_state_name(enum account_state state);
-int account_state_parse(const char *name, enum account_state *state_r);
-
-enum tls_mode { TLS_NONE, TLS_STARTTLS, TLS_IMPLICIT }; /* none starttls tls */
-const char *tls_mode_name(enum tls_mode mode);
-int tls_mode_parse(const char *name, enum tls_mode *mode_r);
-
-struct account {
-	struct uuid id, user_id;
-	const char *email, *name;
-	enum account_state state;
-	const char *state_reason; /* "" when none */
-	int64_t state_since_secs;
-	const char *imap_host, *imap_login;
-	uint16_t imap_port;
-	enum tls_mode imap_tls;
-	const char *smtp_host, *smtp_login; /* "" when none */
-	uint16_t smtp_port;
-	enum tls_mode smtp_tls;
-	const char *auth;	/* "password" */
-	/* sealed for imap_* and smtp_*, proc/vault.h; NULL: none */
-	const uint8_t *secret, *smtp_secret;
-	size_t secret_len, smtp_secret_len;
-	int64_t epoch;
-	const char *owner;
-	int64_t last_mail_secs, last_sync_secs, last_active_secs; /* 0: never */
-	int64_t next_try_secs;
-	unsigned auth_failures;	/* refusals in a row */
-	const char *last_error;
-};
 
 /* Found by UUID text or by unique e-mail; ERR_GONE, or ERR_PERMANENT with
  * the candidates when ambiguous. */
@@ -245,71 +203,6 @@ int store_account_logged_in(struct store *s, const struct fence *fence,
     struct err *err);
 
 /* --- folders ----------------------------------------------------------------- */
-
-/* symbol, name in mailboxes.role */
-#define FOLDER_ROLES(X)                       \
-	X(ROLE_NONE, "")                      \
-	X(ROLE_INBOX, "inbox")                \
-	X(ROLE_SENT, "sent")                  \
-	X(ROLE_DRAFTS, "drafts")              \
-	X(ROLE_ARCHIVE, "archive")            \
-	X(ROLE_TRASH, "trash")                \
-	X(ROLE_JUNK, "junk")                  \
-	X(ROLE_ALL, "all")
-enum folder_role {
-#define X(symbol, name) symbol,
-	FOLDER_ROLES(X)
-#undef X
-	    FOLDER_ROLE_COUNT
-};
-const char *folder_role_name(enum folder_role role);
-int folder_role_parse(const char *name, enum folder_role *role_r);
-
-/*
- * How far a folder has been followed.  Moves only in the transaction of the
- * rows it stands for (R-SYNC-4).  UIDs below backfill_below have not been
- * downloaded yet; 1 = the backfill is complete, 0 = it has not begun.
- */
-struct cursor {
-	uint32_t uidvalidity; /* 0: never selected */
-	uint32_t uidnext;
-	uint64_t highestmodseq; /* 0: unknown or not supported */
-	uint32_t backfill_below;
-	/* Without CONDSTORE: server messages at last look, and the next UID of
-	 * the rolling flag comparison. */
-	uint32_t messages;
-	uint32_t flag_scan_uid;
-};
-
-struct folder {
-	int64_t id;
-	const char *path;     /* UTF-8, for people */
-	const char *wire;     /* the name as LIST gave it, for commands */
-	char delimiter;	      /* 0: flat */
-	enum folder_role role;
-	bool is_selectable;   /* false: \Noselect, \NonExistent */
-	struct cursor cursor;
-	bool is_remapping;    /* UIDVALIDITY changed; some rows have no UID */
-	int64_t missing_since_secs; /* absent from LIST; 0: present */
-	int64_t parked_until_secs;
-	const char *park_reason;
-	unsigned park_failures;
-	const char *doubt; /* why its UIDs may mean others now; "" : none */
-	/* Why CONDSTORE is not believed; "" : it is.  Until then; not told
-	 * to those who ask the clerk. */
-	const char *no_condstore;
-	int64_t no_condstore_until_secs;
-	int64_t no_uidnext_until_secs; /* nor UIDNEXT; 0: believed */
-	int64_t verified_secs; /* when messages were last told apart */
-	int64_t last_poll_secs;
-	/* Rises with every commit that moves the cursor; a write carries the
-	 * value it planned with and is ERR_STALE when it differs. */
-	int64_t generation;
-	int64_t stored; /* live rows */
-	/* Messages that have no row and why is known: in quarantine, or
-	 * counted by the server and never shown. */
-	int64_t explained;
-};
 
 int store_folders_load(struct store *s, const struct uuid *account_id,
     struct arena *arena, struct folder **folders_r, size_t *n_r,

@@ -112,10 +112,10 @@ struct backfill {
 /* A refused sequence number is one that was expunged meanwhile. */
 static int
 scan_seq(struct session *s, uint32_t from, uint32_t to, unsigned items,
-    remote_on_place on, void *arg, struct err *err)
+    imap_on_place on, void *arg, struct err *err)
 {
 	session_note(s, RISK_FOLDER, s->selected_id, 0, 0);
-	if (remote_scan_seq(s->remote, from, to, items, on, arg, err) == 0) {
+	if (imap_scan_seq(s->imap, from, to, items, on, arg, err) == 0) {
 		session_note(s, RISK_NONE, 0, 0, 0);
 		s->is_scan_refused = false;
 		return 0;
@@ -321,7 +321,7 @@ meet_fresh(struct session *s, struct look *look, struct findings *f,
 		return 0;
 	scan.from = look->fresh[0].uid;
 	session_note(s, RISK_FOLDER, look->folder->id, 0, 0);
-	if (remote_scan_uids(s->remote, scan.from,
+	if (imap_scan_uids(s->imap, scan.from,
 		look->fresh[look->n_fresh - 1].uid, ITEMS_RECOGNISE, on_place,
 		&scan, err) == -1)
 		return -1;

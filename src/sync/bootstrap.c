@@ -56,15 +56,15 @@ count(struct session *s, struct filling *w, struct err *err)
 	struct folder **asked = ARENA_ARRAY(s->pass, struct folder *,
 	    w->n + 1);
 	const char **wires = ARENA_ARRAY(s->pass, const char *, w->n + 1);
-	struct remote_status *status = ARENA_ARRAY(s->pass,
-	    struct remote_status, w->n + 1);
+	struct imap_status *status = ARENA_ARRAY(s->pass,
+	    struct imap_status, w->n + 1);
 	size_t i;
 
 	for (i = 0; i < w->n; i++) {
 		asked[i] = session_folder(s, w->ids[i]);
 		wires[i] = asked[i]->wire;
 	}
-	if (w->n > 0 && remote_status(s->remote, wires, w->n, status,
+	if (w->n > 0 && imap_status(s->imap, wires, w->n, status,
 		err) == -1) {
 		pass_note_unanswered(s, asked, status, w->n);
 		return -1;

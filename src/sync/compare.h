@@ -5,7 +5,7 @@
 #define SYNC_COMPARE_H
 
 #include "base/arena.h"
-#include "store/message.h"
+#include "mail/message.h"
 
 struct comparison {
 	struct place *changed; /* known, with other flags on the server */

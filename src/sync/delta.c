@@ -36,7 +36,7 @@ find_rows(struct session *s, const struct folder *folder,
 /* What has no row is new, whatever UIDNEXT has ever been said to be. */
 static int
 split_changed(struct session *s, const struct folder *folder,
-    struct remote_changes *changes, struct findings *f, struct err *err)
+    struct imap_changes *changes, struct findings *f, struct err *err)
 {
 	uint32_t *uids, floor = folder->cursor.backfill_below;
 	size_t i, n = 0;
@@ -67,7 +67,7 @@ split_changed(struct session *s, const struct folder *folder,
 /* VANISHED may name what we never had. */
 static int
 split_vanished(struct session *s, const struct folder *folder,
-    const struct remote_changes *changes, struct findings *f,
+    const struct imap_changes *changes, struct findings *f,
     struct err *err)
 {
 	size_t i;
@@ -134,7 +134,7 @@ count_missing(struct session *s, const struct look *look,
 	    folder->stored != folder->cursor.messages ||
 	    folder->stored <= theirs ||
 	    folder->stored - theirs > MISSING_MAX ||
-	    remote_quirks(s->remote)->view_is_limited ||
+	    imap_quirks(s->imap)->view_is_limited ||
 	    (f->n_fresh > 0 && f->fresh[0].uid < folder->cursor.uidnext))
 		return 0;
 	return (uint32_t)(folder->stored - theirs);
@@ -151,7 +151,7 @@ ask_missing(struct session *s, struct missing *m, bool *is_known_r,
 
 	*is_known_r = false;
 	while ((n = missing_ask(m, seqs)) > 0) {
-		if (remote_uids_at(s->remote, seqs, n, uids, &no) == -1) {
+		if (imap_uids_at(s->imap, seqs, n, uids, &no) == -1) {
 			if (no.kind == ERR_SERVER)
 				return 0;
 			*err = no;
@@ -237,7 +237,7 @@ compare_instead(struct session *s, struct look *look, struct findings *f,
  */
 static int
 ask_changes(struct session *s, struct look *look,
-    struct remote_changes *changes, struct err *err)
+    struct imap_changes *changes, struct err *err)
 {
 	uint64_t known = look->folder->cursor.highestmodseq;
 
@@ -250,13 +250,13 @@ ask_changes(struct session *s, struct look *look,
 	look->is_quiet = false;
 	memset(changes, 0, sizeof(*changes));
 	changes->arena = s->pass;
-	return remote_changed_since(s->remote, 1, UINT32_MAX, known, changes,
+	return imap_changed_since(s->imap, 1, UINT32_MAX, known, changes,
 	    err);
 }
 
 int
 delta_from_server(struct session *s, struct look *look,
-    struct remote_changes *changes, struct findings *f, struct err *err)
+    struct imap_changes *changes, struct findings *f, struct err *err)
 {
 	memset(f, 0, sizeof(*f));
 	f->flag_scan_uid = look->folder->cursor.flag_scan_uid;
@@ -341,7 +341,7 @@ delta_confirm(struct session *s, struct look *look, struct findings *f,
 		return 0;
 	shown.is_there = ARENA_ARRAY(s->pass, bool, f->n_vanished);
 	session_db_rest(s);
-	if (remote_scan_set(s->remote, f->vanished, f->n_vanished, 0,
+	if (imap_scan_set(s->imap, f->vanished, f->n_vanished, 0,
 		on_shown, &shown, &is_refused, &no) == -1 && !is_refused) {
 		*err = no;
 		return -1;
@@ -353,7 +353,7 @@ delta_confirm(struct session *s, struct look *look, struct findings *f,
 		f->n_vanished = 0;
 		return 0;
 	}
-	if (remote_is_disturbed(s->remote))
+	if (imap_is_disturbed(s->imap))
 		look->is_quiet = false;
 	if (shown.n == 0)
 		return 0;

@@ -12,7 +12,7 @@
 
 /* With what the server tells (`changes` came with SELECT). */
 int delta_from_server(struct session *s, struct look *look,
-    struct remote_changes *changes, struct findings *f, struct err *err);
+    struct imap_changes *changes, struct findings *f, struct err *err);
 /* The server tells nothing: its messages against ours. */
 int delta_by_comparison(struct session *s, struct look *look,
     struct findings *f, struct err *err);

@@ -14,16 +14,16 @@
 #include "sync/wires.h"
 
 void
-folders_normalise(struct arena *arena, const struct remote_folder *listed,
-    size_t n_listed, struct remote_folder **whole_r, size_t *n_r,
+folders_normalise(struct arena *arena, const struct imap_folder *listed,
+    size_t n_listed, struct imap_folder **whole_r, size_t *n_r,
     bool *is_whole_r)
 {
 	struct wires wires = WIRES_OF(arena, listed, n_listed);
-	struct remote_folder *out;
+	struct imap_folder *out;
 	size_t i, n = 0;
 	bool has_inbox = false;
 
-	out = ARENA_ARRAY(arena, struct remote_folder, n_listed + 1);
+	out = ARENA_ARRAY(arena, struct imap_folder, n_listed + 1);
 	for (i = 0; i < n_listed; i++) {
 		if (is_inbox_name(listed[i].wire)) {
 			if (has_inbox)
@@ -49,7 +49,7 @@ folders_normalise(struct arena *arena, const struct remote_folder *listed,
 
 void
 folders_unknown(struct arena *arena, const struct folder *local,
-    size_t n_local, const struct remote_folder *listed, size_t n_listed,
+    size_t n_local, const struct imap_folder *listed, size_t n_listed,
     bool *unknown_r)
 {
 	struct wires wires = WIRES_OF(arena, local, n_local);
@@ -63,7 +63,7 @@ folders_unknown(struct arena *arena, const struct folder *local,
 /* A folder that was deleted while it has subfolders stays in the list as a
  * name that cannot be selected: the folder itself is gone. */
 static bool
-has_become_a_name(const struct folder *f, const struct remote_folder *rf)
+has_become_a_name(const struct folder *f, const struct imap_folder *rf)
 {
 	return f->is_selectable && f->cursor.uidvalidity != 0 &&
 	    !rf->is_selectable;
@@ -80,9 +80,9 @@ struct validity {
 struct census {
 	const struct folder *local;
 	size_t n_local;
-	const struct remote_folder *listed;
+	const struct imap_folder *listed;
 	size_t n_listed;
-	const struct remote_status *status;
+	const struct imap_status *status;
 	struct wires local_wires, listed_wires;
 	/* of ours, and of those listed folders that we do not have */
 	struct validity *ours, *strangers;
@@ -175,7 +175,7 @@ find_rename(const struct census *c, const struct folder *gone)
 
 static struct folder_op *
 add_op(struct folder_op *ops, size_t *n, enum folder_op_kind kind, int64_t id,
-    const struct remote_folder *rf, enum folder_role role)
+    const struct imap_folder *rf, enum folder_role role)
 {
 	struct folder_op *op = &ops[(*n)++];
 
@@ -193,7 +193,7 @@ add_op(struct folder_op *ops, size_t *n, enum folder_op_kind kind, int64_t id,
 }
 
 static bool
-is_different(const struct folder *f, const struct remote_folder *rf,
+is_different(const struct folder *f, const struct imap_folder *rf,
     enum folder_role role)
 {
 	return f->role != role || f->delimiter != rf->delimiter ||
@@ -232,7 +232,7 @@ diff_absent(const struct census *c, const enum folder_role *role,
 void
 folders_diff(struct arena *arena, const struct conf *conf,
     const struct folder *local, size_t n_local,
-    const struct remote_folder *listed, const struct remote_status *status,
+    const struct imap_folder *listed, const struct imap_status *status,
     size_t n_listed, bool is_whole, struct folder_op **ops_r, size_t *n_r)
 {
 	struct census c = { .local = local, .n_local = n_local,

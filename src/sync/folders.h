@@ -5,7 +5,8 @@
 #define SYNC_FOLDERS_H
 
 #include "conf/conf.h"
-#include "remote/remote.h"
+#include "imap/imap.h"
+#include "store/store.h"
 
 /*
  * A LIST made comparable: INBOX under that one name, listed once, and added
@@ -13,12 +14,12 @@
  * it proves no absence (L063).
  */
 void folders_normalise(struct arena *arena,
-    const struct remote_folder *listed, size_t n_listed,
-    struct remote_folder **whole_r, size_t *n_r, bool *is_whole_r);
+    const struct imap_folder *listed, size_t n_listed,
+    struct imap_folder **whole_r, size_t *n_r, bool *is_whole_r);
 
 /* Which of the listed we do not have: they need a STATUS before the diff. */
 void folders_unknown(struct arena *arena, const struct folder *local,
-    size_t n_local, const struct remote_folder *listed, size_t n_listed,
+    size_t n_local, const struct imap_folder *listed, size_t n_listed,
     bool *unknown_r);
 
 /*
@@ -29,7 +30,7 @@ void folders_unknown(struct arena *arena, const struct folder *local,
  */
 void folders_diff(struct arena *arena, const struct conf *conf,
     const struct folder *local, size_t n_local,
-    const struct remote_folder *listed, const struct remote_status *status,
+    const struct imap_folder *listed, const struct imap_status *status,
     size_t n_listed, bool is_whole, struct folder_op **ops_r, size_t *n_r);
 
 #endif

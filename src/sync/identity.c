@@ -67,7 +67,7 @@ try_suspects(struct session *s, struct folder *folder,
 	suspects->places = ARENA_ARRAY(suspects->arena, struct place,
 	    suspects->n_uids + 1);
 	session_db_rest(s);
-	if (remote_scan_set(s->remote, suspects->uids, suspects->n_uids,
+	if (imap_scan_set(s->imap, suspects->uids, suspects->n_uids,
 		ITEMS_IDENTITY | ITEM_MESSAGE_ID, on_suspect, suspects,
 		NULL, err) == -1)
 		return -1;

@@ -22,7 +22,7 @@
 #include "sync/risks.h"
 
 
-#define CHUNK_MESSAGES 1000 /* of one remote_fetch */
+#define CHUNK_MESSAGES 1000 /* of one imap_fetch */
 #define COMMAND_MESSAGES 100
 #define COMMAND_BYTES ((uint64_t)4 << 20)
 #define MIB ((size_t)1024 * 1024)
@@ -260,14 +260,14 @@ is_header_enough(struct ingest *in, uint32_t uid, bool *yes_r,
 	*yes_r = in->is_known_large[i];
 	if (*yes_r || in->wanted[i].size <= in->max_bytes)
 		return 0;
-	return remote_is_too_large(in->s->remote, uid, yes_r, err);
+	return imap_is_too_large(in->s->imap, uid, yes_r, err);
 }
 
 static int
 fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
     struct err *err)
 {
-	struct remote_sink sink = {
+	struct imap_sink sink = {
 		.bytes = on_bytes,
 		.done = on_done,
 		.drop = on_drop,
@@ -284,7 +284,7 @@ fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
 		err) == -1)
 		return -1;
 	sink.is_header_only = in->is_too_large;
-	rv = remote_fetch(in->s->remote, uids, n, per_command, &sink, err);
+	rv = imap_fetch(in->s->imap, uids, n, per_command, &sink, err);
 	if (rv == 0 || session_is_usable_after(in->s, err))
 		session_note(in->s, RISK_NONE, 0, 0, 0);
 	drop_message(in); /* cut off in its middle */
@@ -398,7 +398,7 @@ settle_all_missing(struct ingest *in, struct arena *arena, struct err *err)
 		return 0;
 	l.is_listed = ARENA_ARRAY(arena, bool, in->n);
 	session_note(in->s, RISK_FOLDER, in->folder->id, 0, 0);
-	if (remote_scan_uids(in->s->remote, in->uids[in->low],
+	if (imap_scan_uids(in->s->imap, in->uids[in->low],
 		in->uids[last - 1], ITEM_FLAGS, on_listed, &l, err) == -1)
 		return -1;
 	for (i = in->low; i < last; i++) {
@@ -459,7 +459,7 @@ ingest_save(struct ingest *in)
 	const struct slot_note at = in->s->note;
 	struct err err = ERR_INIT;
 
-	if (in->s->remote == NULL || batch_count(in->filling->batch) == 0)
+	if (in->s->imap == NULL || batch_count(in->filling->batch) == 0)
 		return;
 	if (ingest_commit_now(in, &err) == -1 || ingest_wait(in, &err) == -1)
 		log_debug(&in->s->log, "not stored: %s", err.text);

@@ -44,7 +44,7 @@ find_uidnext(struct session *s, struct look *look, struct err *err)
 	look->selected.uidnext = look_uidnext(look);
 	if (look->selected.uidnext != 0)
 		return 0;
-	if (look->selected.exists > 0 && remote_scan_seq(s->remote,
+	if (look->selected.exists > 0 && imap_scan_seq(s->imap,
 		look->selected.exists, look->selected.exists, ITEM_FLAGS,
 		on_highest, &highest, err) == -1)
 		return -1;
@@ -63,7 +63,7 @@ look_uidnext(const struct look *look)
 uint64_t
 look_modseq(const struct session *s, const struct look *look)
 {
-	return plan_has_condstore(look->folder, remote_caps(s->remote),
+	return plan_has_condstore(look->folder, imap_caps(s->imap),
 	    clock_wall_secs()) ?
 	    look->selected.highestmodseq : 0;
 }
@@ -306,7 +306,7 @@ apply(struct session *s, struct look *look, struct findings *f,
 /* --- all together -------------------------------------------------------- */
 
 static int
-follow(struct session *s, struct look *look, struct remote_changes *changes,
+follow(struct session *s, struct look *look, struct imap_changes *changes,
     struct err *err)
 {
 	uint32_t uidvalidity = look->folder->cursor.uidvalidity;
@@ -322,7 +322,7 @@ follow(struct session *s, struct look *look, struct remote_changes *changes,
 	leave_aside(s, look, &f);
 	if (look->action == PLAN_COMPARE)
 		look->is_quiet = f.n_changed + f.n_vanished + f.n_fresh == 0 &&
-		    !remote_is_disturbed(s->remote);
+		    !imap_is_disturbed(s->imap);
 	if (compare_slice(s, look, &f, err) == -1 ||
 	    delta_confirm(s, look, &f, err) == -1)
 		return -1;
@@ -340,10 +340,10 @@ int
 look_at(struct session *s, struct folder *folder, struct look *look,
     struct err *err)
 {
-	unsigned caps = remote_caps(s->remote);
+	unsigned caps = imap_caps(s->imap);
 	const struct cursor *known = plan_known(folder, caps,
 	    clock_wall_secs());
-	struct remote_changes changes = { .arena = s->pass };
+	struct imap_changes changes = { .arena = s->pass };
 	struct view view;
 	struct plan plan;
 
@@ -352,7 +352,7 @@ look_at(struct session *s, struct folder *folder, struct look *look,
 	session_activity(s, "%s: looking", folder->path);
 	session_note(s, RISK_FOLDER, folder->id, 0, 0);
 	s->selected_id = 0;
-	if (remote_select(s->remote, folder->wire, known, &look->selected,
+	if (imap_select(s->imap, folder->wire, known, &look->selected,
 		&changes, err) == -1)
 		return -1;
 	s->selected_id = folder->id;

@@ -11,7 +11,7 @@
 struct look {
 	struct folder *folder;
 	enum plan_action action;
-	struct remote_selected selected;
+	struct imap_selected selected;
 	struct place *fresh; /* to be downloaded; sorted, lives in the pass */
 	size_t n_fresh;
 	uint32_t seen_uidnext; /* above all that was shown; 0: nothing was */

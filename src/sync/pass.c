@@ -28,13 +28,13 @@
 /* --- folders ------------------------------------------------------------- */
 
 static int
-status_of_unknown(struct session *s, const struct remote_folder *listed,
-    size_t n, struct remote_status *status_r, struct err *err)
+status_of_unknown(struct session *s, const struct imap_folder *listed,
+    size_t n, struct imap_status *status_r, struct err *err)
 {
 	const char **wires = ARENA_ARRAY(s->pass, const char *, n + 1);
 	size_t *at = ARENA_ARRAY(s->pass, size_t, n + 1);
 	bool *unknown = ARENA_ARRAY(s->pass, bool, n + 1);
-	struct remote_status *answers;
+	struct imap_status *answers;
 	size_t i, n_asked = 0;
 
 	folders_unknown(s->pass, s->folders, s->n_folders, listed, n, unknown);
@@ -48,9 +48,9 @@ status_of_unknown(struct session *s, const struct remote_folder *listed,
 		return 0;
 	if (s->skips_names)
 		return 0;
-	answers = ARENA_ARRAY(s->pass, struct remote_status, n_asked);
+	answers = ARENA_ARRAY(s->pass, struct imap_status, n_asked);
 	s->is_naming = true;
-	if (remote_status(s->remote, wires, n_asked, answers, err) == -1)
+	if (imap_status(s->imap, wires, n_asked, answers, err) == -1)
 		return -1;
 	s->is_naming = false;
 	for (i = 0; i < n_asked; i++)
@@ -99,7 +99,7 @@ tell_refused(struct session *s, const struct folder_refusal *refused)
 
 void
 pass_note_unanswered(struct session *s, struct folder *const *asked,
-    const struct remote_status *status, size_t n)
+    const struct imap_status *status, size_t n)
 {
 	size_t i;
 
@@ -111,20 +111,20 @@ pass_note_unanswered(struct session *s, struct folder *const *asked,
 
 /* One flight: LIST, and STATUS of the folders known from before. */
 static int
-ask_list(struct session *s, unsigned scope, struct remote_folder **listed_r,
+ask_list(struct session *s, unsigned scope, struct imap_folder **listed_r,
     size_t *n_r, struct err *err)
 {
 	struct folder **chosen = ARENA_ARRAY(s->pass, struct folder *,
 	    s->n_folders + 1);
 	size_t i, n = scope != 0 ? pass_choose(s, scope, chosen) : 0;
 	const char **wires = ARENA_ARRAY(s->pass, const char *, n + 1);
-	struct remote_flight along = { .wires = wires, .n = n,
-		.status = ARENA_ARRAY(s->pass, struct remote_status, n + 1) };
+	struct imap_flight along = { .wires = wires, .n = n,
+		.status = ARENA_ARRAY(s->pass, struct imap_status, n + 1) };
 
 	for (i = 0; i < n; i++)
 		wires[i] = chosen[i]->wire;
 	s->is_listing = true;
-	if (remote_list_with(s->remote, n > 0 ? &along : NULL, s->pass,
+	if (imap_list_with(s->imap, n > 0 ? &along : NULL, s->pass,
 		listed_r, n_r, err) == -1) {
 		s->is_listing = !along.is_listed;
 		if (along.is_listed)
@@ -166,8 +166,8 @@ empty_vanished(struct session *s, const struct folder_op *ops, size_t n,
 int
 pass_list(struct session *s, unsigned scope, struct err *err)
 {
-	struct remote_folder *listed;
-	struct remote_status *status;
+	struct imap_folder *listed;
+	struct imap_status *status;
 	struct folder_refusal refused;
 	struct folder_op *ops;
 	size_t n, n_ops;
@@ -180,8 +180,8 @@ pass_list(struct session *s, unsigned scope, struct err *err)
 	if (!is_whole)
 		log_warn(&s->log, "LIST does not show INBOX: no folder is "
 		    "taken for deleted");
-	is_whole = is_whole && !remote_list_is_cut(s->remote);
-	status = ARENA_ARRAY(s->pass, struct remote_status, n);
+	is_whole = is_whole && !imap_list_is_cut(s->imap);
+	status = ARENA_ARRAY(s->pass, struct imap_status, n);
 	if (status_of_unknown(s, listed, n, status, err) == -1)
 		return -1;
 	folders_diff(s->pass, s->conf, s->folders, s->n_folders, listed,
@@ -270,14 +270,14 @@ pass_look(struct session *s, int64_t folder_id, struct look *look,
 static int
 select_again(struct session *s, struct look *look, struct err *err)
 {
-	struct remote_selected selected;
+	struct imap_selected selected;
 
 	if (s->selected_id == look->folder->id)
 		return 0;
 	s->selected_id = 0;
 	session_db_rest(s);
 	session_note(s, RISK_FOLDER, look->folder->id, 0, 0);
-	if (remote_select(s->remote, look->folder->wire, NULL, &selected, NULL,
+	if (imap_select(s->imap, look->folder->wire, NULL, &selected, NULL,
 		err) == -1)
 		return -1;
 	s->selected_id = look->folder->id;

@@ -25,7 +25,7 @@ int pass_backfill(struct session *s, struct look *look,
 
 /* The connection ended in the flight: at the first without an answer. */
 void pass_note_unanswered(struct session *s, struct folder *const *asked,
-    const struct remote_status *status, size_t n);
+    const struct imap_status *status, size_t n);
 
 /* A folder that could not be selected or read: not again for a while. */
 int pass_park(struct session *s, struct folder *folder,

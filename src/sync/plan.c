@@ -29,7 +29,7 @@ plan_action_name(enum plan_action action)
 }
 
 struct view
-view_of_status(const struct remote_status *status)
+view_of_status(const struct imap_status *status)
 {
 	struct view v = {
 		.is_known = status->is_known,
@@ -43,7 +43,7 @@ view_of_status(const struct remote_status *status)
 }
 
 struct view
-view_of_selected(const struct remote_selected *selected)
+view_of_selected(const struct imap_selected *selected)
 {
 	struct view v = {
 		.is_known = true,
@@ -61,7 +61,7 @@ bool
 plan_has_condstore(const struct folder *folder, unsigned caps,
     int64_t now_secs)
 {
-	return (caps & REMOTE_CONDSTORE) && (folder->no_condstore == NULL ||
+	return (caps & IMAP_CONDSTORE) && (folder->no_condstore == NULL ||
 	    folder->no_condstore[0] == '\0' ||
 	    folder->no_condstore_until_secs <= now_secs);
 }
@@ -76,7 +76,7 @@ const struct cursor *
 plan_known(const struct folder *folder, unsigned caps, int64_t now_secs)
 {
 	if (!plan_has_condstore(folder, caps, now_secs) ||
-	    !(caps & REMOTE_QRESYNC) || folder->cursor.uidvalidity == 0 ||
+	    !(caps & IMAP_QRESYNC) || folder->cursor.uidvalidity == 0 ||
 	    folder->cursor.highestmodseq == 0)
 		return NULL;
 	return &folder->cursor;
@@ -164,7 +164,7 @@ plan_delta(const struct folder *folder, const struct view *view,
 	}
 	if (c->highestmodseq == 0)
 		return plan; /* the first one: nothing to count from */
-	plan.action = (caps & REMOTE_QRESYNC) ? PLAN_QRESYNC : PLAN_CONDSTORE;
+	plan.action = (caps & IMAP_QRESYNC) ? PLAN_QRESYNC : PLAN_CONDSTORE;
 	return plan;
 }
 

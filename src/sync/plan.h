@@ -8,7 +8,8 @@
 #ifndef SYNC_PLAN_H
 #define SYNC_PLAN_H
 
-#include "remote/remote.h"
+#include "imap/imap.h"
+#include "store/store.h"
 
 /* symbol, name in tests/sync-cases and logs */
 #define PLAN_ACTIONS(X)                                                      \
@@ -35,8 +36,8 @@ struct view {
 	uint32_t messages, uidnext, uidvalidity; /* 0: not told */
 	uint64_t highestmodseq;			 /* 0: not told */
 };
-struct view view_of_status(const struct remote_status *status);
-struct view view_of_selected(const struct remote_selected *selected);
+struct view view_of_status(const struct imap_status *status);
+struct view view_of_selected(const struct imap_selected *selected);
 
 struct plan {
 	enum plan_action action;

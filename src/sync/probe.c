@@ -48,13 +48,13 @@ ignore(void *arg, const struct place *place)
 static int
 ask(struct session *s, const struct folder *f, struct err *err)
 {
-	struct remote_selected selected;
-	struct remote_status status;
+	struct imap_selected selected;
+	struct imap_status status;
 
 	session_note(s, RISK_FOLDER, f->id, 0, 0);
 	s->selected_id = 0;
-	if (remote_status(s->remote, &f->wire, 1, &status, err) == -1 ||
-	    remote_select(s->remote, f->wire, NULL, &selected, NULL,
+	if (imap_status(s->imap, &f->wire, 1, &status, err) == -1 ||
+	    imap_select(s->imap, f->wire, NULL, &selected, NULL,
 		err) == -1)
 		return -1;
 	s->selected_id = f->id;
@@ -62,7 +62,7 @@ ask(struct session *s, const struct folder *f, struct err *err)
 		s->probed = OPENS_ONE;
 	if (selected.exists == 0)
 		return 0;
-	if (remote_scan_seq(s->remote, selected.exists, selected.exists,
+	if (imap_scan_seq(s->imap, selected.exists, selected.exists,
 		ITEM_FLAGS, ignore, NULL, err) == -1)
 		return -1;
 	s->probed = SHOWS_ONE;
@@ -225,7 +225,7 @@ probe_body(struct session *s, int64_t folder_id, bool *is_well_r,
     struct err *err)
 {
 	size_t n_bytes = 0;
-	struct remote_sink sink = { .bytes = count_bytes, .done = no_more,
+	struct imap_sink sink = { .bytes = count_bytes, .done = no_more,
 		.arg = &n_bytes, .is_header_only = true };
 	struct err no = ERR_INIT;
 	uint32_t uid;
@@ -241,7 +241,7 @@ probe_body(struct session *s, int64_t folder_id, bool *is_well_r,
 		return 0;
 	}
 	session_note(s, RISK_FETCH, folder_id, uid, uid);
-	if (remote_fetch(s->remote, &uid, 1, 1, &sink, &no) == -1 &&
+	if (imap_fetch(s->imap, &uid, 1, 1, &sink, &no) == -1 &&
 	    no.kind != ERR_SERVER) {
 		s->has_proof = false;
 		*err = no;

@@ -30,7 +30,7 @@
 static bool
 is_loss(const struct session *s, const struct err *failure)
 {
-	if (s->remote == NULL)
+	if (s->imap == NULL)
 		return false;
 	switch (failure->kind) {
 	case ERR_NETWORK:
@@ -151,12 +151,12 @@ static int
 try_whole_folder(struct session *s, struct folder *f,
     struct backfill_budget *budget, struct err *err)
 {
-	struct remote_status status;
+	struct imap_status status;
 	struct look look;
 	bool is_complete;
 
 	session_note(s, RISK_FOLDER, f->id, 0, 0);
-	if (remote_status(s->remote, &f->wire, 1, &status, err) == -1 ||
+	if (imap_status(s->imap, &f->wire, 1, &status, err) == -1 ||
 	    pass_look(s, f->id, &look, err) == -1 ||
 	    try_clear(s, &s->trial, err) == -1)
 		return -1;
@@ -223,7 +223,7 @@ static int
 trial_select(struct session *s, struct folder *f, bool *is_ready_r,
     struct err *err)
 {
-	struct remote_selected selected;
+	struct imap_selected selected;
 	struct err no = ERR_INIT;
 
 	*is_ready_r = true;
@@ -231,7 +231,7 @@ trial_select(struct session *s, struct folder *f, bool *is_ready_r,
 		return 0;
 	session_note(s, RISK_FOLDER, f->id, 0, 0);
 	s->selected_id = 0;
-	if (remote_select(s->remote, f->wire, NULL, &selected, NULL,
+	if (imap_select(s->imap, f->wire, NULL, &selected, NULL,
 		&no) == -1) {
 		*is_ready_r = false;
 		*err = no;
@@ -294,7 +294,7 @@ try_message_once(struct session *s, struct folder *f, struct err *err)
 	if (!is_well)
 		return 0;
 	session_note(s, RISK_FETCH, f->id, scan.uid, scan.uid);
-	if (remote_scan_uids(s->remote, scan.uid, scan.uid,
+	if (imap_scan_uids(s->imap, scan.uid, scan.uid,
 		ITEM_FLAGS | ITEM_SIZE, trial_on_place, &scan, err) == -1)
 		return -1;
 	if (scan.place.uid == 0)

@@ -58,7 +58,7 @@ refusals_add(struct session *s, struct refusals *r, int64_t folder_id,
 	if (failure->kind != ERR_SERVER && failure->kind != ERR_PERMANENT)
 		return 0;
 	/* What was well before it asked us to wait proves nothing. */
-	if (remote_is_busy(s->remote))
+	if (imap_is_busy(s->imap))
 		s->probed = SHOWS_NONE;
 	r->folder_ids[r->n] = folder_id;
 	r->list[r->n++] = (struct refusal){ *failure,

@@ -309,7 +309,7 @@ struct claim {
 
 /* SPECIAL-USE: of several claims the holder's, else the first in the LIST. */
 static void
-assign_by_flag(enum folder_role role, const struct remote_folder *listed,
+assign_by_flag(enum folder_role role, const struct imap_folder *listed,
     size_t n_listed, const struct claim *claims, enum folder_role *role_r)
 {
 	size_t i, best = n_listed;
@@ -358,7 +358,7 @@ assign_by_name(enum folder_role role, size_t n_listed,
 /* Once for all roles: a list may be long. */
 static struct claim *
 read_claims(struct arena *arena, const struct conf *conf,
-    const struct remote_folder *listed, size_t n_listed,
+    const struct imap_folder *listed, size_t n_listed,
     const struct folder *local, size_t n_local)
 {
 	struct claim *claims = ARENA_ARRAY(arena, struct claim, n_listed + 1);
@@ -378,7 +378,7 @@ read_claims(struct arena *arena, const struct conf *conf,
 
 void
 roles_assign(struct arena *arena, const struct conf *conf,
-    const struct remote_folder *listed, size_t n_listed,
+    const struct imap_folder *listed, size_t n_listed,
     const struct folder *local, size_t n_local, enum folder_role *role_r)
 {
 	struct claim *claims = read_claims(arena, conf, listed, n_listed,

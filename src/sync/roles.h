@@ -5,7 +5,7 @@
 #define SYNC_ROLES_H
 
 #include "conf/conf.h"
-#include "remote/remote.h"
+#include "imap/imap.h"
 
 /* INBOX is the one name compared without case (L058). */
 bool is_inbox_name(const char *wire);
@@ -22,7 +22,7 @@ enum folder_role role_by_name(const struct conf *conf, const char *path,
  * claim a role the one that has it already (`local`) keeps it.
  */
 void roles_assign(struct arena *arena, const struct conf *conf,
-    const struct remote_folder *listed, size_t n_listed,
+    const struct imap_folder *listed, size_t n_listed,
     const struct folder *local, size_t n_local, enum folder_role *role_r);
 
 #endif

@@ -69,10 +69,10 @@ sync_account(const struct session *s)
 void
 sync_totals_take(struct session *s, struct sync_totals *totals_r)
 {
-	struct remote_stats stats;
+	struct imap_stats stats;
 
-	if (s->remote != NULL) {
-		remote_stats(s->remote, &stats);
+	if (s->imap != NULL) {
+		imap_stats(s->imap, &stats);
 		s->totals.round_trips += stats.round_trips -
 		    s->round_trips_before;
 		s->round_trips_before = stats.round_trips;
@@ -441,7 +441,7 @@ on_may_go_on(void *arg, struct err *err)
 }
 
 static void
-fill_params(struct session *s, struct remote_params *p)
+fill_params(struct session *s, struct imap_params *p)
 {
 	const struct account *a = s->account;
 	char id[UUID_TEXT_SIZE];
@@ -471,7 +471,7 @@ fill_params(struct session *s, struct remote_params *p)
 /* A place among the connections of the account first.  The turn to log in is
  * over, but for a refusal that is not in the row yet. */
 static int
-open_in_turn(struct session *s, const struct remote_params *params,
+open_in_turn(struct session *s, const struct imap_params *params,
     struct err *err)
 {
 	int rv;
@@ -481,7 +481,7 @@ open_in_turn(struct session *s, const struct remote_params *params,
 		params->port, &s->account_permit, err) == -1)
 		return -1;
 	session_activity(s, "connecting");
-	rv = remote_open(&s->remote, params, err);
+	rv = imap_open(&s->imap, params, err);
 	if (rv == -1)
 		s->hooks->give_back(s->hooks->arg, s->account_permit);
 	else
@@ -516,7 +516,7 @@ unseal_secret(struct session *s, char *secret_r, size_t size,
 static int
 open_remote(struct session *s, struct err *err)
 {
-	struct remote_params params;
+	struct imap_params params;
 	char secret[MSG_SECRET_SIZE];
 	int rv;
 
@@ -529,7 +529,7 @@ open_remote(struct session *s, struct err *err)
 	rv = open_in_turn(s, &params, err);
 	explicit_bzero(secret, sizeof(secret));
 	if (rv == -1)
-		s->remote = NULL;
+		s->imap = NULL;
 	return rv;
 }
 
@@ -537,7 +537,7 @@ int
 session_connect(struct session *s, struct err *err)
 {
 	s->is_put_off = false;
-	if (s->remote != NULL)
+	if (s->imap != NULL)
 		return 0;
 	if (session_may_go_on(s, err) == -1 ||
 	    must_wait(s, s->account, err) == -1)
@@ -549,21 +549,21 @@ session_connect(struct session *s, struct err *err)
 	s->probed = SHOWS_NONE;
 	s->has_probed_body = false;
 	s->refused_probes = 0;
-	remote_set_patience(s->remote, s->patience_msecs);
+	imap_set_patience(s->imap, s->patience_msecs);
 	return 0;
 }
 
 void
 session_disconnect(struct session *s)
 {
-	struct remote_stats stats;
+	struct imap_stats stats;
 
-	if (s->remote == NULL)
+	if (s->imap == NULL)
 		return;
-	remote_stats(s->remote, &stats);
+	imap_stats(s->imap, &stats);
 	s->totals.round_trips += stats.round_trips - s->round_trips_before;
 	s->totals.is_slowed |= stats.is_slowed;
-	remote_close(&s->remote);
+	imap_close(&s->imap);
 	s->selected_id = 0;
 	s->hooks->give_back(s->hooks->arg, s->account_permit);
 }
@@ -571,7 +571,7 @@ session_disconnect(struct session *s)
 bool
 session_is_usable_after(const struct session *s, const struct err *err)
 {
-	if (s->remote == NULL)
+	if (s->imap == NULL)
 		return false;
 	return err->kind == ERR_SERVER || err->kind == ERR_PERMANENT ||
 	    err->kind == ERR_STALE || err->kind == ERR_GONE;

@@ -6,8 +6,8 @@
 #ifndef SYNC_SESSION_H
 #define SYNC_SESSION_H
 
-#include "remote/remote.h"
-#include "store/blob.h"
+#include "imap/imap.h"
+#include "blob/blob.h"
 #include "sync/sync.h"
 
 /* From the first refusal on: never more than 2 logins in this time. */
@@ -37,7 +37,7 @@ struct session {
 	struct ahead {
 		const char *wire; /* NULL: used */
 		int64_t folder_id;
-		struct remote_status status;
+		struct imap_status status;
 	} *ahead; /* in the pass arena */
 	size_t n_ahead;
 
@@ -45,7 +45,7 @@ struct session {
 	uint32_t db_permit;
 	struct blob_writer *blobs;
 
-	struct remote *remote;
+	struct imap *imap;
 	uint32_t account_permit, socket_permit, login_permit;
 	int64_t connect_mono_msecs; /* when this connection was asked for */
 	int64_t selected_id; /* folder; 0: none */

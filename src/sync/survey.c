@@ -95,7 +95,7 @@ struct sieve {
 
 static void
 take_status(struct sieve *sieve, struct folder *f,
-    const struct remote_status *status)
+    const struct imap_status *status)
 {
 	struct view view = view_of_status(status);
 
@@ -106,7 +106,7 @@ take_status(struct sieve *sieve, struct folder *f,
 /* It came with the LIST, and the folder has not been renamed since. */
 static bool
 was_told_ahead(struct session *s, const struct folder *f,
-    struct remote_status *status_r)
+    struct imap_status *status_r)
 {
 	bool is_same;
 	size_t i;
@@ -131,7 +131,7 @@ sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
 {
 	struct sieve sieve = { s, wanted, kept, n_kept };
 	const char *wires[STATUS_FLIGHT];
-	struct remote_status status[STATUS_FLIGHT];
+	struct imap_status status[STATUS_FLIGHT];
 	size_t from, flight, i, left = 0;
 
 	for (i = 0; i < n; i++)
@@ -145,7 +145,7 @@ sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
 		memset(status, 0, sizeof(status));
 		for (i = 0; i < flight; i++)
 			wires[i] = chosen[from + i]->wire;
-		if (remote_status(s->remote, wires, flight, status,
+		if (imap_status(s->imap, wires, flight, status,
 			err) == -1) {
 			pass_note_unanswered(s, chosen + from, status,
 			    flight);
@@ -161,7 +161,7 @@ sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
 static bool
 is_news(struct session *s, const struct folder *f, const struct view *view)
 {
-	struct plan plan = plan_folder(f, view, remote_caps(s->remote),
+	struct plan plan = plan_folder(f, view, imap_caps(s->imap),
 	    clock_wall_secs());
 
 	if (plan.action != PLAN_NOTHING)
@@ -203,7 +203,7 @@ peek(struct session *s, const struct folder *inbox, const struct view *view)
 		plan_has_uidnext(inbox, clock_wall_secs())) ||
 	    (view->uidvalidity != 0 && view->uidvalidity != c->uidvalidity) ||
 	    (view->highestmodseq != 0 && c->highestmodseq != 0 &&
-		plan_has_condstore(inbox, remote_caps(s->remote),
+		plan_has_condstore(inbox, imap_caps(s->imap),
 		clock_wall_secs()) &&
 		view->highestmodseq != c->highestmodseq);
 
@@ -219,7 +219,7 @@ static bool
 is_news_or_peek(struct session *s, const struct folder *f,
     const struct view *view)
 {
-	struct plan plan = plan_folder(f, view, remote_caps(s->remote),
+	struct plan plan = plan_folder(f, view, imap_caps(s->imap),
 	    clock_wall_secs());
 
 	if (f->role != ROLE_INBOX || plan.is_short || plan.doubt != NULL)

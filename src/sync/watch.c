@@ -54,14 +54,14 @@ has_missed_news(struct session *s, const struct folder *inbox, bool *yes_r,
     struct err *err)
 {
 	const struct cursor *c = &inbox->cursor;
-	struct remote_selected now;
+	struct imap_selected now;
 
 	*yes_r = true;
 	if (c->highestmodseq == 0)
 		return 0;
 	session_db_rest(s);
 	s->selected_id = 0;
-	if (remote_select(s->remote, inbox->wire, NULL, &now, NULL,
+	if (imap_select(s->imap, inbox->wire, NULL, &now, NULL,
 		err) == -1)
 		return -1;
 	s->selected_id = inbox->id;
@@ -184,7 +184,7 @@ watch_on(struct session *s, int (*step)(struct session *, struct err *),
 int
 sync_watch_catch_up(struct session *s, struct err *err)
 {
-	return watch_on(s, s->remote != NULL ? catch_up : watch, err);
+	return watch_on(s, s->imap != NULL ? catch_up : watch, err);
 }
 
 static int
@@ -198,7 +198,7 @@ watch_anew(struct session *s, struct err *err)
 int
 sync_watch_look_anew(struct session *s, struct err *err)
 {
-	return watch_on(s, s->remote != NULL ? watch_anew : watch, err);
+	return watch_on(s, s->imap != NULL ? watch_anew : watch, err);
 }
 
 int
@@ -209,7 +209,7 @@ sync_watch(struct session *s, struct err *err)
 
 /* Without IDLE: waits, then looks. */
 static int
-wait_blindly(int control_fd, int64_t msecs, enum remote_wake *wake_r)
+wait_blindly(int control_fd, int64_t msecs, enum imap_wake *wake_r)
 {
 	struct pollfd pfd = { .fd = control_fd, .events = POLLIN };
 
@@ -224,25 +224,25 @@ int
 sync_watch_wait(struct session *s, int control_fd, int64_t msecs,
     bool *is_changed_r, struct err *err)
 {
-	int64_t limit = remote_idle_limit_msecs(s->remote);
+	int64_t limit = imap_idle_limit_msecs(s->imap);
 	struct err not_yet = ERR_INIT;
-	enum remote_wake wake;
+	enum imap_wake wake;
 
 	*is_changed_r = false;
 	if (limit > 0 && limit < msecs)
 		msecs = limit;
 	session_activity(s, "idle");
-	if (!(remote_caps(s->remote) & REMOTE_IDLE)) {
+	if (!(imap_caps(s->imap) & IMAP_IDLE)) {
 		if (wait_blindly(control_fd, msecs, &wake) == -1)
 			return -1;
-	} else if (remote_idle(s->remote, control_fd, msecs, &wake,
+	} else if (imap_idle(s->imap, control_fd, msecs, &wake,
 		err) == -1) {
 		session_disconnect(s);
 		return -1;
 	}
 	*is_changed_r = wake == WAKE_CHANGED;
 	/* There will be something to write. */
-	if (*is_changed_r && (remote_caps(s->remote) & REMOTE_IDLE) &&
+	if (*is_changed_r && (imap_caps(s->imap) & IMAP_IDLE) &&
 	    session_db_start(s, &not_yet) == -1)
 		log_debug(&s->log, "%s", not_yet.text);
 	return 0;

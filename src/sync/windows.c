@@ -197,7 +197,7 @@ scan_down(struct session *s, struct descent *d, uint32_t lo, struct err *err)
 
 	window_reset(w);
 	session_db_rest(s);
-	if (d->hi > 0 && remote_scan_seq(s->remote, lo, d->hi,
+	if (d->hi > 0 && imap_scan_seq(s->imap, lo, d->hi,
 		window_items(w), on_place, w, err) == -1)
 		return session_scan_refused(s, err);
 	s->is_scan_refused = false;
@@ -273,11 +273,11 @@ drop_out_of_view(struct session *s, uint32_t exists, struct window *w,
 {
 	size_t i, n = 0;
 
-	if (!remote_quirks(s->remote)->view_is_limited || exists == 0 ||
+	if (!imap_quirks(s->imap)->view_is_limited || exists == 0 ||
 	    f->n_vanished == 0)
 		return 0;
 	window_reset(w);
-	if (remote_scan_seq(s->remote, 1, 1, ITEM_FLAGS, on_place, w,
+	if (imap_scan_seq(s->imap, 1, 1, ITEM_FLAGS, on_place, w,
 		err) == -1)
 		return -1;
 	for (i = 0; w->n > 0 && i < f->n_vanished; i++)
@@ -289,7 +289,7 @@ drop_out_of_view(struct session *s, uint32_t exists, struct window *w,
 
 static int
 compare_all(struct session *s, struct folder *folder,
-    struct remote_selected *selected, struct window *w, struct findings *f,
+    struct imap_selected *selected, struct window *w, struct findings *f,
     struct err *err)
 {
 	struct err stale = ERR_INIT;
@@ -305,7 +305,7 @@ compare_all(struct session *s, struct folder *folder,
 			*err = stale;
 			return -1;
 		}
-		if (remote_select(s->remote, folder->wire, NULL, selected,
+		if (imap_select(s->imap, folder->wire, NULL, selected,
 			NULL, err) == -1)
 			return -1;
 	}
@@ -322,7 +322,7 @@ compare_all(struct session *s, struct folder *folder,
 
 int
 windows_compare_all(struct session *s, struct folder *folder,
-    struct remote_selected *selected, bool tell_apart, struct findings *f,
+    struct imap_selected *selected, bool tell_apart, struct findings *f,
     struct err *err)
 {
 	struct window w = { .arena = arena_new("window"),
@@ -362,7 +362,7 @@ compare_older(struct session *s, struct folder *folder, uint32_t below,
 		return 0;
 	w->places = NULL;
 	w->n = w->cap = 0;
-	if (remote_scan_uids(s->remote, from, to, window_items(w), on_place, w,
+	if (imap_scan_uids(s->imap, from, to, window_items(w), on_place, w,
 		err) == -1)
 		return -1;
 	w->n = places_sort(w->places, w->n);
@@ -391,7 +391,7 @@ compare_some(struct session *s, struct folder *folder, uint32_t exists,
 {
 	uint32_t floor = folder->cursor.backfill_below, from;
 
-	if (remote_scan_seq(s->remote, exists - WINDOW_NEWEST + 1, exists,
+	if (imap_scan_seq(s->imap, exists - WINDOW_NEWEST + 1, exists,
 		ITEM_FLAGS, on_place, w, err) == -1)
 		return -1;
 	w->n = places_sort(w->places, w->n);
@@ -409,7 +409,7 @@ compare_some(struct session *s, struct folder *folder, uint32_t exists,
 
 int
 windows_compare_some(struct session *s, struct folder *folder,
-    const struct remote_selected *selected, struct findings *f,
+    const struct imap_selected *selected, struct findings *f,
     struct err *err)
 {
 	struct window w = { .arena = arena_new("window") };

@@ -43,13 +43,13 @@ void findings_sort(struct findings *f);
  * messages are compared, too, not only their flags (identity.h).
  */
 int windows_compare_all(struct session *s, struct folder *folder,
-    struct remote_selected *selected_r, bool tell_apart,
+    struct imap_selected *selected_r, bool tell_apart,
     struct findings *findings_r, struct err *err);
 
 /* The newest messages, and one window of the older ones, a different one each
  * time. */
 int windows_compare_some(struct session *s, struct folder *folder,
-    const struct remote_selected *selected, struct findings *findings_r,
+    const struct imap_selected *selected, struct findings *findings_r,
     struct err *err);
 
 /* The next slice of the folder's messages, compared with what tells them

@@ -1,13 +1,13 @@
 /*
- * fuzz_response.c - any replies, through wire, mend, libetpan and our own
+ * fuzz_response.c - any replies, through stream, sanitize, libetpan and our own
  * reading of LIST, STATUS, SELECT, FETCH and IDLE.
  *
  * The first byte chooses the command; its tag is 1.
  */
 #include "base/text.h"
 #include "base/xmem.h"
-#include "remote/catchall.h"
-#include "remote/command.h"
+#include "imap/fallback.h"
+#include "imap/command.h"
 
 #include "fuzz.h"
 
@@ -54,11 +54,11 @@ on_too_large(void *arg, uint32_t uid)
 		abort();
 }
 
-static struct remote *
+static struct imap *
 session_that_reads(const uint8_t *data, size_t size)
 {
-	struct remote *r = xcalloc(1, sizeof(*r));
-	struct wire_params params = { .host = "fuzz", .max_line = 1 << 16 };
+	struct imap *r = xcalloc(1, sizeof(*r));
+	struct stream_params params = { .host = "fuzz", .max_line = 1 << 16 };
 	int fds[2], big = 1 << 20;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == -1)
@@ -68,16 +68,16 @@ session_that_reads(const uint8_t *data, size_t size)
 		abort();
 	shutdown(fds[1], SHUT_WR);
 	params.fd = fds[0];
-	r->wire = wire_new(&params);
-	buf_adds(&wire_notes(r->wire)->capability,
+	r->stream = stream_new(&params);
+	buf_adds(&stream_notes(r->stream)->capability,
 	    "IMAP4rev1 SPECIAL-USE LIST-EXTENDED UNSELECT");
 	r->imap = mailimap_new(0, NULL);
-	r->imap->imap_stream = mailstream_new(wire_low(r->wire), 8192);
+	r->imap->imap_stream = mailstream_new(stream_low(r->stream), 8192);
 	r->command_msecs = 1000;
 	r->max_literal = 1 << 12;
 	r->max_reply = 1 << 16;
-	wire_hide(r->wire, "gehe\"im");
-	r->caps = REMOTE_CONDSTORE | REMOTE_IDLE;
+	stream_hide(r->stream, "gehe\"im");
+	r->caps = IMAP_CONDSTORE | IMAP_IDLE;
 	r->is_logged_in = r->is_selected = r->is_exists_known = true;
 	r->imap->imap_selection_info = mailimap_selection_info_new();
 	r->imap->imap_selection_info->sel_exists = 10;
@@ -87,27 +87,27 @@ session_that_reads(const uint8_t *data, size_t size)
 }
 
 static void
-run(struct remote *r, unsigned choice, struct arena *arena)
+run(struct imap *r, unsigned choice, struct arena *arena)
 {
 	static const char *const wires[] = { "INBOX", "A", "B" };
 	static const uint32_t uids[] = { 1, 2, 3, 5, 8, 9, 70000 };
 	struct cursor known = { .uidvalidity = 7, .uidnext = 100,
 		.highestmodseq = 5 };
-	struct remote_changes changes = { .arena = arena };
-	struct remote_status status[3];
-	struct remote_selected selected;
-	struct remote_folder *folders;
-	enum remote_wake wake;
+	struct imap_changes changes = { .arena = arena };
+	struct imap_status status[3];
+	struct imap_selected selected;
+	struct imap_folder *folders;
+	enum imap_wake wake;
 	struct err err = ERR_INIT;
 	uint64_t sum = 0;
-	struct remote_sink sink = { .bytes = on_bytes, .done = on_done,
+	struct imap_sink sink = { .bytes = on_bytes, .done = on_done,
 		.arg = &sum, .drop = on_drop, .too_large = on_too_large };
 	bool yes;
 	size_t i, n;
 
 	switch (choice % 8) {
 	case 0:
-		if (remote_list(r, arena, &folders, &n, &err) == 0)
+		if (imap_list(r, arena, &folders, &n, &err) == 0)
 			for (i = 0; i < n; i++)
 				if (folders[i].wire[0] == '\0' ||
 				    !text_is_utf8(folders[i].path,
@@ -115,13 +115,13 @@ run(struct remote *r, unsigned choice, struct arena *arena)
 					abort();
 		break;
 	case 1:
-		remote_status(r, wires, 3, status, &err);
+		imap_status(r, wires, 3, status, &err);
 		break;
 	case 2:
-		r->caps |= REMOTE_QRESYNC;
+		r->caps |= IMAP_QRESYNC;
 		r->enable = ENABLE_SENT;
 		r->is_qresync_on = true;
-		if (remote_select(r, "INBOX", &known, &selected, &changes,
+		if (imap_select(r, "INBOX", &known, &selected, &changes,
 			&err) == 0)
 			for (i = 1; i < changes.n_vanished; i++)
 				if (changes.vanished[i] <=
@@ -129,20 +129,20 @@ run(struct remote *r, unsigned choice, struct arena *arena)
 					abort();
 		break;
 	case 3:
-		remote_scan_uids(r, 1, 0, ITEM_FLAGS | ITEM_MESSAGE_ID,
+		imap_scan_uids(r, 1, 0, ITEM_FLAGS | ITEM_MESSAGE_ID,
 		    on_place, NULL, &err);
 		break;
 	case 4:
-		remote_fetch(r, uids, 7, 4, &sink, &err);
+		imap_fetch(r, uids, 7, 4, &sink, &err);
 		break;
 	case 5:
-		remote_idle(r, -1, 0, &wake, &err);
+		imap_idle(r, -1, 0, &wake, &err);
 		break;
 	case 6:
-		remote_noop(r, &changes, &err);
+		imap_noop(r, &changes, &err);
 		break;
 	case 7:
-		remote_is_too_large(r, 5, &yes, &err);
+		imap_is_too_large(r, 5, &yes, &err);
 		break;
 	}
 	/* What is said of it is fit for people, and tells no password. */
@@ -155,20 +155,20 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct arena *arena;
-	struct remote *r;
+	struct imap *r;
 	struct err err = ERR_INIT;
 	int peer;
 
 	if (size < 1 || size > 100000)
 		return 0;
-	catchall_register(&err);
+	fallback_register(&err);
 	log_set_level(LOG_LEVEL_ERROR);
 	arena = arena_new("fuzz");
 	r = session_that_reads(data + 1, size - 1);
 	peer = r->port;
 	run(r, data[0], arena);
 	err_set(&r->dead, ERR_STOPPED, "done"); /* no LOGOUT */
-	remote_close(&r);
+	imap_close(&r);
 	close(peer);
 	arena_free(&arena);
 	return 0;

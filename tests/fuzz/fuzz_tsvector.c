@@ -1,7 +1,7 @@
 /*
  * fuzz_tsvector.c - any text to an index, any line to a query.
  */
-#include "store/tsvector.h"
+#include "mail/tsvector.h"
 
 #include "fuzz.h"
 

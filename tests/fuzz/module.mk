@@ -31,7 +31,7 @@ endif
 
 FUZZ_TARGETS += fuzz_tsvector
 fuzz_tsvector_SOURCES = tests/fuzz/fuzz_tsvector.c
-fuzz_tsvector_LDADD = libstore.a libbase.a $(FUZZ_LIBS)
+fuzz_tsvector_LDADD = libmail.a libbase.a $(FUZZ_LIBS)
 
 FUZZ_TARGETS += fuzz_wrapped
 fuzz_wrapped_SOURCES = tests/fuzz/fuzz_wrapped.c
@@ -53,16 +53,16 @@ FUZZ_TARGETS += fuzz_conf
 fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c
 fuzz_conf_LDADD = libconf.a libbase.a $(CONFUSE_LIBS) $(FUZZ_LIBS)
 
-FUZZ_TARGETS += fuzz_wire
-fuzz_wire_SOURCES = tests/fuzz/fuzz_wire.c
-fuzz_wire_LDADD = $(FUZZ_REMOTE_LIBS)
-FUZZ_TARGETS += fuzz_catchall
-fuzz_catchall_SOURCES = tests/fuzz/fuzz_catchall.c
-fuzz_catchall_LDADD = $(FUZZ_REMOTE_LIBS)
+FUZZ_TARGETS += fuzz_input
+fuzz_input_SOURCES = tests/fuzz/fuzz_input.c
+fuzz_input_LDADD = $(FUZZ_IMAP_LIBS)
+FUZZ_TARGETS += fuzz_fallback
+fuzz_fallback_SOURCES = tests/fuzz/fuzz_fallback.c
+fuzz_fallback_LDADD = $(FUZZ_IMAP_LIBS)
 FUZZ_TARGETS += fuzz_response
 fuzz_response_SOURCES = tests/fuzz/fuzz_response.c
-fuzz_response_LDADD = $(FUZZ_REMOTE_LIBS)
-FUZZ_REMOTE_LIBS = libremote.a libconf.a libbase.a $(ETPAN_LIBS) \
+fuzz_response_LDADD = $(FUZZ_IMAP_LIBS)
+FUZZ_IMAP_LIBS = libimap.a libnet.a libconf.a libbase.a $(ETPAN_LIBS) \
 	$(GNUTLS_LIBS) $(CONFUSE_LIBS) $(FUZZ_LIBS)
 
 FUZZ_TARGETS += fuzz_control

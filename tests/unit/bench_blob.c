@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "store/blob.h"
+#include "blob/blob.h"
 
 #include <bsd/stdlib.h>
 #include <err.h>

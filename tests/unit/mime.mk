@@ -1,8 +1,8 @@
 # Unit tests of src/mime; see tests/unit/module.mk for how to add one.
 check_PROGRAMS += test_tsvector
 TESTS += test_tsvector
-test_tsvector_SOURCES = tests/unit/test_tsvector.c src/store/tsvector.c \
-	src/store/words.c
+test_tsvector_SOURCES = tests/unit/test_tsvector.c src/mail/tsvector.c \
+	src/mail/words.c
 test_tsvector_LDADD = libbase.a $(UNIT_LIBS)
 
 check_PROGRAMS += test_mime

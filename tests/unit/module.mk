@@ -20,7 +20,7 @@ include $(top_srcdir)/tests/unit/ipc.mk
 include $(top_srcdir)/tests/unit/proc.mk
 include $(top_srcdir)/tests/unit/lease.mk
 include $(top_srcdir)/tests/unit/store.mk
-include $(top_srcdir)/tests/unit/remote.mk
+include $(top_srcdir)/tests/unit/imap.mk
 include $(top_srcdir)/tests/unit/mime.mk
 include $(top_srcdir)/tests/unit/sync.mk
 include $(top_srcdir)/tests/unit/child.mk

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "store/blob_private.h"
+#include "blob/blob_private.h"
 
 #include <check.h>
 #include <dirent.h>

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/xmem.h"
-#include "store/blob_private.h"
+#include "blob/blob_private.h"
 #include "store/store.h"
 
 #include <check.h>

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/xmem.h"
-#include "store/tsvector.h"
+#include "mail/tsvector.h"
 
 #include <check.h>
 #include <sys/wait.h>

@@ -35,19 +35,19 @@ ours(int64_t id, const char *name, uint32_t uidvalidity, uint32_t uidnext)
 	return f;
 }
 
-static struct remote_folder
+static struct imap_folder
 theirs(const char *name, enum folder_role role)
 {
-	struct remote_folder f = { .wire = name, .path = name,
+	struct imap_folder f = { .wire = name, .path = name,
 		.delimiter = '/', .role = role, .is_selectable = true };
 
 	return f;
 }
 
-static struct remote_status
+static struct imap_status
 status(uint32_t uidvalidity, uint32_t uidnext)
 {
-	struct remote_status st = { .is_known = true,
+	struct imap_status st = { .is_known = true,
 		.uidvalidity = uidvalidity, .uidnext = uidnext };
 
 	return st;
@@ -58,12 +58,12 @@ static size_t n_ops;
 
 static void
 diff(const struct folder *local, size_t n_local,
-    const struct remote_folder *listed, const struct remote_status *st,
+    const struct imap_folder *listed, const struct imap_status *st,
     size_t n_listed)
 {
-	struct remote_status *none = ARENA_ARRAY(arena, struct remote_status,
+	struct imap_status *none = ARENA_ARRAY(arena, struct imap_status,
 	    n_listed + 2);
-	struct remote_folder *whole;
+	struct imap_folder *whole;
 	size_t n;
 	bool is_whole;
 
@@ -85,7 +85,7 @@ find_op(enum folder_op_kind kind, int64_t id)
 
 START_TEST(a_new_account_gets_all_its_folders)
 {
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Sent", ROLE_SENT), theirs("Work", ROLE_NONE) };
 
 	diff(NULL, 0, listed, NULL, 3);
@@ -101,7 +101,7 @@ START_TEST(an_equal_list_changes_nothing)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "Work", 2, 9) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Work", ROLE_NONE) };
 
 	diff(local, 2, listed, NULL, 2);
@@ -112,7 +112,7 @@ END_TEST
 START_TEST(inbox_in_any_case_is_one_folder) /* L058 */
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5) };
-	struct remote_folder listed[] = { theirs("Inbox", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("Inbox", ROLE_NONE),
 		theirs("INBOX", ROLE_NONE) };
 
 	diff(local, 1, listed, NULL, 2);
@@ -122,7 +122,7 @@ END_TEST
 
 START_TEST(other_names_differ_by_case) /* L059 */
 {
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Test", ROLE_NONE), theirs("test", ROLE_NONE) };
 
 	diff(NULL, 0, listed, NULL, 3);
@@ -134,7 +134,7 @@ START_TEST(a_list_without_inbox_proves_no_absence) /* L063 */
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "Work", 2, 9) };
-	struct remote_folder listed[] = { theirs("Other", ROLE_NONE) };
+	struct imap_folder listed[] = { theirs("Other", ROLE_NONE) };
 
 	diff(local, 2, listed, NULL, 1);
 	ck_assert_ptr_null(find_op(FOLDER_MISSING, 2));
@@ -149,7 +149,7 @@ START_TEST(a_folder_is_missing_first_and_gone_second)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "Work", 2, 9) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE) };
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE) };
 
 	diff(local, 2, listed, NULL, 1);
 	ck_assert_uint_eq(n_ops, 1);
@@ -165,7 +165,7 @@ START_TEST(a_folder_that_is_back_is_updated)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "Work", 2, 9) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Work", ROLE_NONE) };
 
 	local[1].missing_since_secs = 1000;
@@ -179,7 +179,7 @@ START_TEST(a_folder_deleted_above_its_subfolders_is_gone)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "A", 2, 9), ours(3, "A/B", 3, 4) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("A", ROLE_NONE), theirs("A/B", ROLE_NONE) };
 
 	listed[1].is_selectable = false;
@@ -203,9 +203,9 @@ START_TEST(a_rename_is_known_by_its_uidvalidity)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "Work", 22, 9) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Job", ROLE_NONE) };
-	struct remote_status st[] = { status(1, 5), status(22, 9) };
+	struct imap_status st[] = { status(1, 5), status(22, 9) };
 
 	diff(local, 2, listed, st, 2);
 	ck_assert_uint_eq(n_ops, 1);
@@ -218,9 +218,9 @@ START_TEST(no_rename_when_uidnext_fell)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "Work", 22, 9) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Job", ROLE_NONE) };
-	struct remote_status st[] = { status(1, 5), status(22, 8) };
+	struct imap_status st[] = { status(1, 5), status(22, 8) };
 
 	diff(local, 2, listed, st, 2);
 	ck_assert_uint_eq(n_ops, 2);
@@ -233,9 +233,9 @@ START_TEST(no_rename_when_two_came)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "Work", 22, 9) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Job", ROLE_NONE), theirs("Play", ROLE_NONE) };
-	struct remote_status st[] = { status(1, 5), status(22, 9),
+	struct imap_status st[] = { status(1, 5), status(22, 9),
 		status(22, 10) };
 
 	diff(local, 2, listed, st, 3);
@@ -248,9 +248,9 @@ START_TEST(no_rename_where_all_folders_share_a_uidvalidity)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "Work", 1, 9) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Job", ROLE_NONE) };
-	struct remote_status st[] = { status(1, 5), status(1, 9) };
+	struct imap_status st[] = { status(1, 5), status(1, 9) };
 
 	diff(local, 2, listed, st, 2);
 	ck_assert_ptr_null(find_op(FOLDER_RENAME, 2));
@@ -262,9 +262,9 @@ START_TEST(a_tree_that_is_renamed_keeps_every_folder)
 {
 	struct folder local[] = { ours(1, "INBOX", 1, 5),
 		ours(2, "A", 22, 9), ours(3, "A/B", 23, 4) };
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Z", ROLE_NONE), theirs("Z/B", ROLE_NONE) };
-	struct remote_status st[] = { status(1, 5), status(22, 9),
+	struct imap_status st[] = { status(1, 5), status(22, 9),
 		status(23, 4) };
 
 	diff(local, 3, listed, st, 3);
@@ -279,7 +279,7 @@ END_TEST
 static enum folder_role roles[16];
 
 static void
-assign(const struct remote_folder *listed, size_t n,
+assign(const struct imap_folder *listed, size_t n,
     const struct folder *local, size_t n_local)
 {
 	roles_assign(arena, NULL, listed, n, local, n_local, roles);
@@ -287,7 +287,7 @@ assign(const struct remote_folder *listed, size_t n,
 
 START_TEST(flags_win_over_names) /* L067 */
 {
-	struct remote_folder listed[] = { theirs("Trash", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("Trash", ROLE_NONE),
 		theirs("Deleted Items", ROLE_TRASH),
 		theirs("Papierkorb", ROLE_DRAFTS) };
 
@@ -300,7 +300,7 @@ END_TEST
 
 START_TEST(names_in_other_languages) /* L068 */
 {
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("Éléments envoyés", ROLE_NONE),
 		theirs("Brouillons", ROLE_NONE),
 		theirs("Corbeille", ROLE_NONE),
@@ -320,7 +320,7 @@ END_TEST
 /* L070: Gmail lets its users hide All Mail and Important. */
 START_TEST(hidden_special_folders_are_not_needed)
 {
-	struct remote_folder listed[] = { theirs("INBOX", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("INBOX", ROLE_NONE),
 		theirs("[Gmail]", ROLE_NONE),
 		theirs("[Gmail]/Sent Mail", ROLE_SENT),
 		theirs("[Gmail]/Bin", ROLE_TRASH),
@@ -337,7 +337,7 @@ END_TEST
 
 START_TEST(a_role_has_one_folder_and_the_better_name_gets_it)
 {
-	struct remote_folder listed[] = { theirs("Sent Items", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("Sent Items", ROLE_NONE),
 		theirs("Sent", ROLE_NONE) };
 
 	assign(listed, 2, NULL, 0);
@@ -349,7 +349,7 @@ END_TEST
 START_TEST(who_has_a_role_keeps_it)
 {
 	struct folder local[] = { ours(1, "Sent Items", 1, 1) };
-	struct remote_folder listed[] = { theirs("Sent", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("Sent", ROLE_NONE),
 		theirs("Sent Items", ROLE_NONE) };
 
 	local[0].role = ROLE_SENT;
@@ -361,7 +361,7 @@ END_TEST
 
 START_TEST(a_users_own_subfolder_is_not_special)
 {
-	struct remote_folder listed[] = { theirs("Projects/Archive",
+	struct imap_folder listed[] = { theirs("Projects/Archive",
 		ROLE_NONE), theirs("INBOX/Trash", ROLE_NONE) };
 
 	assign(listed, 2, NULL, 0);
@@ -375,7 +375,7 @@ START_TEST(names_of_the_configuration_count_first)
 	struct conf_folder_name names[] = { { (char *)(uintptr_t)"Postausgang",
 		(char *)(uintptr_t)"sent" } };
 	struct conf conf = { .folder_names = names, .n_folder_names = 1 };
-	struct remote_folder listed[] = { theirs("Sent", ROLE_NONE),
+	struct imap_folder listed[] = { theirs("Sent", ROLE_NONE),
 		theirs("Postausgang", ROLE_NONE) };
 
 	roles_assign(arena, &conf, listed, 2, NULL, 0, roles);
@@ -397,9 +397,9 @@ many_name(char prefix, int i)
 START_TEST(a_hundred_thousand_folders_take_no_minute)
 {
 	struct folder *local = ARENA_ARRAY(arena, struct folder, MANY);
-	struct remote_folder *listed = ARENA_ARRAY(arena,
-	    struct remote_folder, MANY);
-	struct remote_status *st = ARENA_ARRAY(arena, struct remote_status,
+	struct imap_folder *listed = ARENA_ARRAY(arena,
+	    struct imap_folder, MANY);
+	struct imap_status *st = ARENA_ARRAY(arena, struct imap_status,
 	    MANY + 1);
 	clock_t begun;
 	int i;

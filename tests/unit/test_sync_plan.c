@@ -128,9 +128,9 @@ run_file(const char *path)
 			read_view(&sc, line + 6, true);
 		else if (strncmp(line, "caps ", 5) == 0) {
 			if (has_word(line, "condstore"))
-				sc.caps |= REMOTE_CONDSTORE;
+				sc.caps |= IMAP_CONDSTORE;
 			if (has_word(line, "qresync"))
-				sc.caps |= REMOTE_QRESYNC;
+				sc.caps |= IMAP_QRESYNC;
 		} else if (strncmp(line, "expect ", 7) == 0) {
 			judge(&sc, line + 6);
 			n++;
@@ -167,14 +167,14 @@ END_TEST
 START_TEST(select_is_given_the_cursor_only_when_it_can_be_believed)
 {
 	struct folder f = { .no_condstore = "", .is_selectable = true };
-	unsigned both = REMOTE_CONDSTORE | REMOTE_QRESYNC;
+	unsigned both = IMAP_CONDSTORE | IMAP_QRESYNC;
 
 	ck_assert_ptr_null(plan_known(&f, both, NOW));
 	f.cursor.uidvalidity = 7;
 	ck_assert_ptr_null(plan_known(&f, both, NOW));
 	f.cursor.highestmodseq = 5;
 	ck_assert_ptr_eq(plan_known(&f, both, NOW), &f.cursor);
-	ck_assert_ptr_null(plan_known(&f, REMOTE_CONDSTORE, NOW));
+	ck_assert_ptr_null(plan_known(&f, IMAP_CONDSTORE, NOW));
 	f.no_condstore = "it lied";
 	f.no_condstore_until_secs = NOW + 1;
 	ck_assert_ptr_null(plan_known(&f, both, NOW));

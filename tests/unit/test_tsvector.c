@@ -4,7 +4,7 @@
  * Matching is tried against a small reader of the binary form here; that the
  * server takes the bytes is tested where a server runs (tests/unit/store.mk).
  */
-#include "store/tsvector.h"
+#include "mail/tsvector.h"
 
 #include <check.h>
 #include <stdbool.h>

@@ -1,0 +1,18 @@
+/*
+ * fallback.h - the libetpan extension for what no other parser knows.
+ */
+#ifndef IMAP_FALLBACK_H
+#define IMAP_FALLBACK_H
+
+#include "base/err.h"
+
+#include <libetpan/libetpan.h>
+
+#include <stdbool.h>
+
+/* Once, before fork; again is harmless. */
+int fallback_register(struct err *err);
+/* Is this a FETCH line that the parser gave up on? */
+bool fallback_is_fetch(const struct mailimap_extension_data *data);
+
+#endif
