@@ -360,9 +360,16 @@ BEGIN
 	IF back IS NOT NULL THEN
 		PERFORM thread_count(back, 1);
 	END IF;
-	-- Two steps: rows of a folder may swap their UIDs.
-	UPDATE message_state SET uid = NULL
-	WHERE message_id = ANY (ids) AND uid IS NOT NULL;
+	-- Two steps: rows of a folder may swap their UIDs.  A row that had been
+	-- deleted and comes back elsewhere may be a move seen from its end, of a
+	-- message of the same bytes that still has its place.
+	UPDATE message_state s SET uid = NULL, twin_since = CASE
+	    WHEN s.deleted_at IS NOT NULL
+	        AND (s.mailbox_id <> box OR s.uid IS DISTINCT FROM uids[i])
+	    THEN now() ELSE s.twin_since END
+	FROM generate_subscripts(ids, 1) i
+	WHERE s.message_id = ids[i]
+	    AND (s.uid IS NOT NULL OR s.deleted_at IS NOT NULL);
 	UPDATE message_state s SET mailbox_id = box, uid = uids[i],
 	    flags = coalesce(flags_[i], s.flags),
 	    keywords = coalesce(string_to_array(keywords_[i], ' '),

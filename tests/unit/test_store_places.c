@@ -133,6 +133,32 @@ START_TEST(a_copy_stays_a_copy)
 }
 END_TEST
 
+/* One of two copies has been deleted, the other one moves: seen from its end,
+ * the deleted one seems to come back. */
+START_TEST(a_deleted_copy_does_not_become_the_message_that_moves)
+{
+	int64_t a = arrive(inbox, 1, "m@x"), b = arrive(archive, 1, "m@x");
+
+	world_text(&w, "UPDATE message_state SET twin_since = NULL "
+	    "WHERE account_id = %s", world_account(&w));
+	vanish(inbox, 1);
+	arrive(junk, 4, "m@x");
+	vanish(archive, 1);
+	ck_assert_int_eq(id_at(junk, 4), b);
+	check_counters();
+	/* The same with the younger one deleted. */
+	a = arrive(archive, 2, "m@x");
+	world_text(&w, "UPDATE message_state SET twin_since = NULL "
+	    "WHERE account_id = %s", world_account(&w));
+	vanish(archive, 2);
+	arrive(inbox, 3, "m@x");
+	vanish(junk, 4);
+	ck_assert_int_eq(id_at(inbox, 3), b);
+	ck_assert_int_ne(a, b);
+	check_counters();
+}
+END_TEST
+
 START_TEST(the_same_bytes_delivered_twice_are_two_messages)
 {
 	int64_t a = arrive(inbox, 1, "m@x"), b = arrive(inbox, 2, "m@x");
@@ -478,6 +504,7 @@ make_suite(void)
 	tcase_add_checked_fixture(t, open_world, close_world);
 	tcase_add_test(t, a_move_seen_from_its_end_keeps_the_id);
 	tcase_add_test(t, a_move_and_back_again_seen_from_their_ends);
+	tcase_add_test(t, a_deleted_copy_does_not_become_the_message_that_moves);
 	tcase_add_test(t, a_copy_stays_a_copy);
 	tcase_add_test(t, the_same_bytes_delivered_twice_are_two_messages);
 	tcase_add_test(t,
