@@ -13,7 +13,7 @@
 #include "child/child.h"
 #include "conf/conf.h"
 #include "conf/quirks.h"
-#include "lease/client.h"
+#include "redis/client.h"
 #include "master/master.h"
 #include "proc/slots.h"
 #include "proc/spawn.h"

@@ -2,7 +2,7 @@
 sbin_PROGRAMS += mailherd
 mailherd_SOURCES = src/main.c
 mailherd_LDADD = libmaster.a libchild.a libjobs.a libsync.a libmime.a \
-	libimap.a libnet.a libblob.a libstore.a libmail.a liblease.a libproc.a libipc.a libconf.a \
+	libimap.a libnet.a libblob.a libstore.a libmail.a liblease.a libredis.a libproc.a libipc.a libconf.a \
 	libbase.a \
 	$(EVENT_LIBS) $(HIREDIS_LIBS) $(PQ_LIBS) $(ETPAN_LIBS) $(GNUTLS_LIBS) \
 	$(GMIME_LIBS) $(CONFUSE_LIBS) $(JANSSON_LIBS) $(SODIUM_LIBS) \
@@ -10,7 +10,7 @@ mailherd_LDADD = libmaster.a libchild.a libjobs.a libsync.a libmime.a \
 
 bin_PROGRAMS += mailherdctl
 mailherdctl_SOURCES = src/ctl/main.c
-mailherdctl_LDADD = libctl.a libblob.a libstore.a libmail.a liblease.a libproc.a libipc.a \
+mailherdctl_LDADD = libctl.a libblob.a libstore.a libmail.a liblease.a libredis.a libproc.a libipc.a \
 	libconf.a libbase.a \
 	$(EVENT_LIBS) $(HIREDIS_LIBS) $(PQ_LIBS) $(GNUTLS_LIBS) \
 	$(CONFUSE_LIBS) $(JANSSON_LIBS) $(SODIUM_LIBS) $(ZSTD_LIBS) \

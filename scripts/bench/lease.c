@@ -14,7 +14,7 @@
 #include "lease/bell.h"
 #include "lease/idmap.h"
 #include "lease/keeper.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
 
 #include <event2/event.h>
 #include <hiredis/hiredis.h>

@@ -9,7 +9,7 @@
 #include "conf/conf.h"
 #include "ctl/args.h"
 #include "ctl/table.h"
-#include "lease/client.h"
+#include "redis/client.h"
 #include "store/store.h"
 
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "lease/events.h"
+#include "redis/events.h"
 
 #include <bsd/string.h>
 #include <inttypes.h>

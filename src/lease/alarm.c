@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/xmem.h"
-#include "lease/loop.h"
+#include "redis/loop.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,8 +7,9 @@
 
 #include "base/log.h"
 #include "base/xmem.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 
 #include <hiredis/hiredis.h>
 
@@ -19,35 +20,6 @@
 #define PATIENCE_MSECS 15000
 #define RING_MAX 200
 #define AGAIN_MSECS 1000
-/* A note that somebody was rung for counts so long. */
-#define RUNG_SECS 300
-#define STRING_OF(x) STRING_OF_(x)
-#define STRING_OF_(x) #x
-
-/*
- * KEYS: the list, who was rung for when.  ARGV: ids.  Those that still wait in
- * the list are not put there again, however often a sweep finds them; to look
- * for each in a list of 100,000 would keep Redis from everything else.  So it
- * is noted beside the list, until who pops it takes the note away.  A note
- * whose popper has died is believed while others wait, and for a while.
- */
-static struct redis_script ring_script = {
-	.name = "ring",
-	.source =
-	    "local now = redis.call('time')[1]\n"
-	    "if redis.pcall('llen', KEYS[1]) == 0 then\n"
-	    "  redis.pcall('del', KEYS[2])\n"
-	    "else\n"
-	    "  redis.pcall('zremrangebyscore', KEYS[2], '-inf',\n"
-	    "    now - " STRING_OF(RUNG_SECS) ")\n"
-	    "end\n"
-	    "for i = 1, #ARGV do\n"
-	    "  if redis.pcall('zadd', KEYS[2], 'NX', now, ARGV[i]) ~= 0 then\n"
-	    "    redis.pcall('lpush', KEYS[1], ARGV[i])\n"
-	    "  end\n"
-	    "end\n"
-	    "return #ARGV\n",
-};
 
 struct bell {
 	struct bell_params params;
@@ -157,7 +129,7 @@ bell_ring(struct redis *redis, const char *queue, const struct uuid *ids,
 		part = n - done < RING_MAX ? n - done : RING_MAX;
 		for (i = 0; i < part; i++)
 			args[i + 2] = uuid_format(&ids[done + i], texts[i]);
-		if (redis_eval(redis, &ring_script, NULL, NULL, 2, args,
+		if (redis_eval(redis, &script_push, NULL, NULL, 2, args,
 			part + 2) == -1)
 			return -1;
 	}

@@ -19,97 +19,14 @@
 #include "lease/gone.h"
 #include "lease/heartbeat.h"
 #include "lease/leases.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 
 #include <hiredis/hiredis.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* KEYS[1] is the era; its name is ARGV[1], a lease lasts ARGV[2] seconds.  A
- * moment of opening that is too far away is of a clock that was put back. */
-#define IN_ERA                                                             \
-	"local era = redis.call('hmget', KEYS[1], 'name', 'open_at')\n"   \
-	"if era[1] ~= ARGV[1] then return { 'era' } end\n"                \
-	"local time = redis.call('time')\n"                               \
-	"local closed = tonumber(era[2]) -\n"                             \
-	"  (time[1] * 1000 + math.floor(time[2] / 1000))\n"               \
-	"if closed > 0 and closed <= ARGV[2] * 2000 then\n"               \
-	"  return { 'closed', closed }\n"                                 \
-	"end\n"
-
-/*
- * KEYS: era, sync:live, sync:orphans, leases.  ARGV: era, TTL, worker id,
- * "host:", how many are old, room for these, room for the others, name of a
- * heartbeat without its id, "1" when the ids are from sync:orphans.  Returns
- * "done", positions won, positions left, and [position, owner] of leases of
- * this host.
- *
- * An orphan is free, or will soon be: nobody hears of its owner any more.  Who
- * comes from sync:orphans and is none leaves it.
- */
-static struct redis_script claim_script = {
-	.name = "claim",
-	.source = IN_ERA
-	    "local won, left, near = {}, {}, {}\n"
-	    "local orphans, others, is_alive = {}, {}, {}\n"
-	    "local n_old, room = tonumber(ARGV[5]), tonumber(ARGV[6])\n"
-	    "local owners = redis.call('mget', unpack(KEYS, 4))\n"
-	    "for i, owner in ipairs(owners) do\n"
-	    "  local key, is_orphan = KEYS[i + 3], false\n"
-	    "  local id = string.sub(key, -36)\n"
-	    "  if i == n_old + 1 then room = tonumber(ARGV[7]) end\n"
-	    "  if ARGV[9] == '1' and\n"
-	    "      redis.pcall('sismember', KEYS[2], id) ~= 1 then\n"
-	    "    owner = '' -- it is not live any more\n"
-	    "  elseif not owner then\n"
-	    "    if #won < room and redis.call('set', key, ARGV[3],\n"
-	    "        'NX', 'EX', ARGV[2]) then\n"
-	    "      won[#won + 1] = i\n"
-	    "    else\n"
-	    "      left[#left + 1] = i\n"
-	    "      is_orphan = true\n"
-	    "    end\n"
-	    "  elseif owner == ARGV[3] then\n"
-	    "    redis.call('expire', key, ARGV[2])\n"
-	    "    won[#won + 1] = i\n"
-	    "  else\n"
-	    "    if string.sub(owner, 1, #ARGV[4]) == ARGV[4] then\n"
-	    "      near[#near + 1] = i\n"
-	    "      near[#near + 1] = owner\n"
-	    "    end\n"
-	    "    if is_alive[owner] == nil then\n"
-	    "      is_alive[owner] = redis.call('exists',\n"
-	    "        ARGV[8] .. owner) == 1\n"
-	    "    end\n"
-	    "    is_orphan = not is_alive[owner]\n"
-	    "  end\n"
-	    "  local list = is_orphan and orphans or others\n"
-	    "  list[#list + 1] = id\n"
-	    "end\n"
-	    "if ARGV[9] == '1' then\n"
-	    "  if #others > 0 then\n"
-	    "    redis.call('srem', KEYS[3], unpack(others))\n"
-	    "  end\n"
-	    "elseif #orphans > 0 then\n"
-	    "  redis.pcall('sadd', KEYS[3], unpack(orphans))\n"
-	    "end\n"
-	    "return { 'done', won, left, near }\n",
-};
-
-/* KEYS: era, lease, boot of the old owner, index of workers.  ARGV: era, TTL,
- * old owner, new owner, our boot. */
-static struct redis_script inherit_script = {
-	.name = "inherit",
-	.source = IN_ERA
-	    "if redis.pcall('get', KEYS[2]) ~= ARGV[3] or\n"
-	    "    redis.pcall('get', KEYS[3]) ~= ARGV[5] then\n"
-	    "  return { 'no' }\n"
-	    "end\n"
-	    "redis.call('set', KEYS[2], ARGV[4], 'EX', ARGV[2])\n"
-	    "redis.pcall('zrem', KEYS[4], ARGV[3])\n"
-	    "return { 'done' }\n",
-};
 
 /* The first word of an answer, "" when it is none. */
 static const char *
@@ -278,7 +195,7 @@ claim_send(const struct claim_params *params, const struct claim *claim,
 	argv[8] = claim->is_from_orphans ? "1" : "0";
 	q->deadline_boot_msecs = lease_deadline(params->conf,
 	    clock_boot_msecs());
-	if (redis_eval(params->redis, &claim_script, on_reply, q,
+	if (redis_eval(params->redis, &script_claim, on_reply, q,
 		claim->n + 3, args, claim->n + 12) == -1)
 		on_reply(q, NULL);
 }
@@ -325,7 +242,7 @@ claim_inherit(const struct claim_params *params, const struct uuid *id,
 	in->id = *id;
 	in->deadline_boot_msecs = lease_deadline(params->conf,
 	    clock_boot_msecs());
-	if (redis_eval(params->redis, &inherit_script, on_inherited, in, 4,
+	if (redis_eval(params->redis, &script_inherit, on_inherited, in, 4,
 		args, 9) == -1)
 		on_inherited(in, NULL);
 }

@@ -30,8 +30,8 @@
 #include "lease/heartbeat.h"
 #include "lease/idmap.h"
 #include "lease/leases.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
 #include "lease/share.h"
 
 #include <hiredis/hiredis.h>

@@ -7,8 +7,9 @@
 
 #include "base/log.h"
 #include "base/xmem.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 
 #include <bsd/sys/queue.h>
 #include <hiredis/hiredis.h>
@@ -39,49 +40,6 @@ struct conns {
 struct question {
 	struct conns *conns;
 	uint64_t tag;
-};
-
-/*
- * KEYS: connections.  ARGV: member, TTL, cap, "ROLE/", cap of the role,
- * "ROLE/WORKER/", evict ("1": others of the role are no more).
- */
-static struct redis_script take_script = {
-	.name = "connection",
-	.source =
-	    "local key, now = KEYS[1], tonumber(redis.call('time')[1])\n"
-	    "if type(redis.pcall('zremrangebyscore', key, '-inf', now)) ==\n"
-	    "    'table' then\n"
-	    "  redis.call('del', key)\n" /* no sorted set at all */
-	    "end\n"
-	    "local all, role = 0, 0\n"
-	    "for _, conn in ipairs(redis.call('zrange', key, 0, -1)) do\n"
-	    "  local is_role = string.sub(conn, 1, #ARGV[4]) == ARGV[4]\n"
-	    "  if is_role and ARGV[7] == '1' and\n"
-	    "      string.sub(conn, 1, #ARGV[6]) ~= ARGV[6] then\n"
-	    "    redis.call('zrem', key, conn)\n"
-	    "  elseif conn ~= ARGV[1] then\n"
-	    "    all = all + 1\n"
-	    "    if is_role then role = role + 1 end\n"
-	    "  end\n"
-	    "end\n"
-	    "if all >= tonumber(ARGV[3]) or role >= tonumber(ARGV[5]) then\n"
-	    "  return 0\n"
-	    "end\n"
-	    "redis.call('zadd', key, now + ARGV[2], ARGV[1])\n"
-	    "redis.call('expire', key, ARGV[2])\n"
-	    "return 1\n",
-};
-
-/* KEYS: connections.  ARGV: TTL, a member for each. */
-static struct redis_script tell_script = {
-	.name = "connections",
-	.source =
-	    "local now = tonumber(redis.call('time')[1])\n"
-	    "for i, key in ipairs(KEYS) do\n"
-	    "  redis.pcall('zadd', key, now + ARGV[1], ARGV[i + 1])\n"
-	    "  redis.call('expire', key, ARGV[1])\n"
-	    "end\n"
-	    "return 0\n",
 };
 
 static void
@@ -171,7 +129,7 @@ conns_take(struct conns *conns, const struct uuid *account, size_t cap,
 	    is_sync && all > SYNC_CAP ? SYNC_CAP : all);
 	question->conns = conns;
 	question->tag = tag;
-	if (redis_eval(conns->params.redis, &take_script, on_answer, question,
+	if (redis_eval(conns->params.redis, &script_conns_take, on_answer, question,
 		1, args, 8) == -1)
 		on_answer(question, NULL);
 }
@@ -214,7 +172,7 @@ conns_tell(struct conns *conns)
 			args[n + 1 + i] = members[i];
 		}
 		args[n] = ttl;
-		redis_eval(conns->params.redis, &tell_script, NULL, NULL, n,
+		redis_eval(conns->params.redis, &script_conns_tell, NULL, NULL, n,
 		    args, 2 * n + 1);
 	}
 }

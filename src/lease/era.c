@@ -16,7 +16,8 @@
 
 #include "base/log.h"
 #include "base/xmem.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 
 #include <hiredis/hiredis.h>
 
@@ -40,59 +41,6 @@ struct era {
 struct question {
 	struct era *era;
 	unsigned serial;
-};
-
-/* KEYS: era, holders.  ARGV: run id, random, name we knew, longest lease, time
- * in which all are heard (msecs), who may hold leases.  Returns the name. */
-static struct redis_script enter_script = {
-	.name = "era",
-	.source =
-	    "local key, prefix = KEYS[1], ARGV[1] .. ':'\n"
-	    "local time = redis.call('time')\n"
-	    "local now = time[1] * 1000 + math.floor(time[2] / 1000)\n"
-	    "local name = redis.pcall('hget', key, 'name')\n"
-	    "if type(name) ~= 'string' or\n"
-	    "    string.sub(name, 1, #prefix) ~= prefix then\n"
-	    "  local wait = (name or ARGV[3] ~= '') and ARGV[4] or ARGV[5]\n"
-	    "  name = prefix .. ARGV[2]\n"
-	    "  redis.call('del', key)\n"
-	    "  redis.call('hset', key, 'name', name)\n"
-	    "  redis.call('hset', key, 'open_at', now + wait)\n"
-	    "  redis.call('hset', key, 'soon', now + ARGV[5])\n"
-	    "  redis.call('hset', key, 'late', now + ARGV[4])\n"
-	    "end\n"
-	    "if ARGV[3] == '' or ARGV[3] == name then return name end\n"
-	    "local era = redis.call('hmget', key, 'open_at', 'late')\n"
-	    "if tonumber(era[1]) > now then\n"
-	    "  redis.call('hset', key, 'open_at', era[2])\n"
-	    "  if #ARGV > 5 then redis.call('hset', key, 'known', 1) end\n"
-	    "  for i = 6, #ARGV do\n"
-	    "    redis.call('hsetnx', key, 'w:' .. ARGV[i], 0)\n"
-	    "    if not redis.call('zscore', KEYS[2], ARGV[i]) then\n"
-	    "      redis.call('zadd', KEYS[2],\n"
-	    "        time[1] + math.ceil(ARGV[4] / 1000), ARGV[i])\n"
-	    "    end\n"
-	    "  end\n"
-	    "end\n"
-	    "return name\n",
-};
-
-/* KEYS: era.  ARGV: name, worker id. */
-static struct redis_script confirm_script = {
-	.name = "era heard",
-	.source =
-	    "local key = KEYS[1]\n"
-	    "if redis.call('hget', key, 'name') ~= ARGV[1] then return 0 end\n"
-	    "redis.call('hset', key, 'w:' .. ARGV[2], 1)\n"
-	    "if not redis.call('hget', key, 'known') then return 0 end\n"
-	    "local era = redis.call('hgetall', key)\n"
-	    "for i = 1, #era, 2 do\n"
-	    "  if string.sub(era[i], 1, 2) == 'w:' and era[i + 1] == '0' then\n"
-	    "    return 0\n"
-	    "  end\n"
-	    "end\n"
-	    "redis.call('hset', key, 'open_at', redis.call('hget', key, 'soon'))\n"
-	    "return 1\n",
 };
 
 const char *
@@ -182,7 +130,7 @@ enter(struct era *era, const char *run_id)
 	args[6] = soon;
 	for (i = 0; i < era->n_holders; i++)
 		args[7 + i] = era->holders[i];
-	if (redis_eval(era->params.redis, &enter_script, on_entered, question,
+	if (redis_eval(era->params.redis, &script_era_enter, on_entered, question,
 		2, args, n) == -1)
 		take_question(question);
 	free(args);
@@ -268,7 +216,7 @@ era_confirm(struct era *era)
 
 	if (!era->must_confirm || era->name[0] == '\0')
 		return;
-	if (redis_eval(era->params.redis, &confirm_script, on_confirmed, era,
+	if (redis_eval(era->params.redis, &script_era_confirm, on_confirmed, era,
 		1, args, 3) == 0)
 		era->must_confirm = false;
 }

@@ -9,8 +9,9 @@
 #include "base/uuid.h"
 #include "base/xmem.h"
 #include "lease/era.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 
 #include <hiredis/hiredis.h>
 
@@ -32,30 +33,6 @@ struct heartbeat {
  * may hold leases (era.c adds up what each knows), and the cost does not grow
  * with the square of the workers. */
 #define READERS 50
-
-/* KEYS: heartbeat, index of workers, sync:live, boot, era, holders.  ARGV: id,
- * JSON, TTL, boot, TTL of boot and holder, "1" when willing, "1" to be told the
- * holders.  Returns workers, live, era, holders or nothing. */
-static struct redis_script beat_script = {
-	.name = "heartbeat",
-	.source =
-	    "local now = tonumber(redis.call('time')[1])\n"
-	    "redis.call('set', KEYS[1], ARGV[2], 'EX', ARGV[3])\n"
-	    "redis.call('set', KEYS[4], ARGV[4], 'EX', ARGV[5])\n"
-	    "if ARGV[6] == '1' then\n"
-	    "  redis.call('zadd', KEYS[2], now + ARGV[3], ARGV[1])\n"
-	    "else\n"
-	    "  redis.call('zrem', KEYS[2], ARGV[1])\n"
-	    "end\n"
-	    "redis.call('zremrangebyscore', KEYS[2], '-inf', now)\n"
-	    "redis.call('zadd', KEYS[6], now + ARGV[5], ARGV[1])\n"
-	    "redis.call('zremrangebyscore', KEYS[6], '-inf', now)\n"
-	    "local era = redis.pcall('hget', KEYS[5], 'name')\n"
-	    "return { redis.call('zcard', KEYS[2]),\n"
-	    "  redis.call('scard', KEYS[3]),\n"
-	    "  type(era) == 'string' and era or '',\n"
-	    "  ARGV[7] == '1' and redis.call('zrange', KEYS[6], 0, -1) or '' }\n",
-};
 
 const char *
 heartbeat_boot(void)
@@ -190,7 +167,7 @@ heartbeat_send(struct heartbeat *hb)
 	args[7] = json;
 	if (p->is_willing != NULL && !p->is_willing(p->arg))
 		args[11] = "0";
-	redis_eval(p->redis, &beat_script, on_beat, hb, 6, args, 13);
+	redis_eval(p->redis, &script_heartbeat, on_beat, hb, 6, args, 13);
 	free(json);
 }
 

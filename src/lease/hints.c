@@ -7,8 +7,9 @@
 
 #include "base/clock.h"
 #include "base/xmem.h"
-#include "lease/events.h"
-#include "lease/redis.h"
+#include "redis/events.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 
 #include <bsd/string.h>
 #include <hiredis/hiredis.h>
@@ -24,23 +25,6 @@ struct question {
 	void *arg;
 	size_t n;
 	struct uuid ids[PAGE];
-};
-
-/* KEYS: tier, pin, session of each account. */
-static struct redis_script ask_script = {
-	.name = "hints",
-	.source =
-	    "local answer = {}\n"
-	    "local function text(key)\n"
-	    "  local value = redis.pcall('get', key)\n"
-	    "  return type(value) == 'string' and value or ''\n"
-	    "end\n"
-	    "for i = 1, #KEYS, 3 do\n"
-	    "  answer[#answer + 1] = text(KEYS[i])\n"
-	    "  answer[#answer + 1] = text(KEYS[i + 1])\n"
-	    "  answer[#answer + 1] = redis.call('pttl', KEYS[i + 2])\n"
-	    "end\n"
-	    "return answer\n",
 };
 
 static int64_t
@@ -96,7 +80,7 @@ ask_page(struct redis *redis, const struct uuid *account_ids,
 	}
 	for (i = 0; i < q->n * 3; i++)
 		args[i] = keys[i];
-	if (redis_eval(redis, &ask_script, on_answer, q, q->n * 3, args,
+	if (redis_eval(redis, &script_hints, on_answer, q, q->n * 3, args,
 		q->n * 3) == -1)
 		free(q);
 }

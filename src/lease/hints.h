@@ -39,7 +39,7 @@ void hints_set_live(struct redis *redis, const struct uuid *account_id,
 /* The account is deleted: its tier and pin. */
 void hints_forget(struct redis *redis, const struct uuid *account_id);
 
-/* PUBLISH (lease/events.h); dropped when Redis is away. */
+/* PUBLISH (redis/events.h); dropped when Redis is away. */
 void hints_publish(struct redis *redis, const struct msg_event *event);
 
 #endif

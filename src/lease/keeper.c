@@ -23,9 +23,10 @@
 #include "lease/claimer.h"
 #include "lease/era.h"
 #include "lease/heartbeat.h"
-#include "lease/loop.h"
+#include "redis/loop.h"
 #include "lease/reconcile.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 #include "lease/share.h"
 #include "lease/unlisted.h"
 
@@ -39,24 +40,6 @@
 #define SUSPICION_MSECS 1000
 /* To read and compare all ids. */
 #define RECONCILE_MSECS 60000
-
-/* KEYS: turn, era.  ARGV: worker id, msecs.  1: it is, or stays, ours. */
-static struct redis_script turn_script = {
-	.name = "reconcile turn",
-	.source =
-	    "local era = redis.pcall('hget', KEYS[2], 'name')\n"
-	    "if type(era) ~= 'string' then era = '' end\n"
-	    "local had = redis.pcall('get', KEYS[1])\n"
-	    "if type(had) == 'string' then\n"
-	    "  local of, who = string.match(had, '^(%S*) (%S+)$')\n"
-	    "  if who and who ~= ARGV[1] and (of == era or of == '') then\n"
-	    "    return 0\n"
-	    "  end\n"
-	    "end\n"
-	    "redis.call('set', KEYS[1], era .. ' ' .. ARGV[1],\n"
-	    "  'PX', ARGV[2])\n"
-	    "return 1\n",
-};
 
 struct keeper {
 	struct keeper_params params;
@@ -118,7 +101,7 @@ take_turn(struct keeper *keeper, int64_t msecs,
 	snprintf(key, sizeof(key), "%ssync:reconcile", redis_prefix(p->redis));
 	snprintf(text, sizeof(text), "%lld",
 	    (long long)(msecs < most ? msecs : most));
-	redis_eval(p->redis, &turn_script, on_reply, keeper, 2, args, 4);
+	redis_eval(p->redis, &script_turn, on_reply, keeper, 2, args, 4);
 }
 
 static void

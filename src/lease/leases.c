@@ -21,8 +21,9 @@
 #include "base/xmem.h"
 #include "lease/alarm.h"
 #include "lease/idmap.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 
 #include <bsd/sys/queue.h>
 #include <hiredis/hiredis.h>
@@ -71,36 +72,6 @@ struct batch {
 	size_t n;
 	struct uuid ids[BATCH];
 	uint64_t serials[BATCH];
-};
-
-/* KEYS: leases.  ARGV: worker id, TTL.  Returns the positions of the leases
- * that are not ours. */
-static struct redis_script renew_script = {
-	.name = "renew",
-	.source =
-	    "local lost, owners = {}, redis.call('mget', unpack(KEYS))\n"
-	    "for i, key in ipairs(KEYS) do\n"
-	    "  if owners[i] == ARGV[1] then\n"
-	    "    redis.call('expire', key, ARGV[2])\n"
-	    "  else\n"
-	    "    lost[#lost + 1] = i\n"
-	    "  end\n"
-	    "end\n"
-	    "return lost\n",
-};
-
-/* KEYS: lease, sync:live, sync:orphans.  ARGV: worker id, account.  The others
- * need not look for what is theirs to take. */
-static struct redis_script release_script = {
-	.name = "release",
-	.source =
-	    "if redis.pcall('get', KEYS[1]) == ARGV[1] then\n"
-	    "  if redis.pcall('sismember', KEYS[2], ARGV[2]) == 1 then\n"
-	    "    redis.pcall('sadd', KEYS[3], ARGV[2])\n"
-	    "  end\n"
-	    "  return redis.call('del', KEYS[1])\n"
-	    "end\n"
-	    "return 0\n",
 };
 
 const char *
@@ -349,7 +320,7 @@ batch_send(struct batch *batch)
 	    clock_boot_msecs());
 	shorten(batch);
 	leases->unanswered++;
-	if (redis_eval(leases->params.redis, &renew_script, on_renew_reply,
+	if (redis_eval(leases->params.redis, &script_renew, on_renew_reply,
 		batch, batch->n, args, batch->n + 2) == -1)
 		batch_ends(batch, false);
 }
@@ -475,7 +446,7 @@ leases_release(struct leases *leases, const struct uuid *id)
 	snprintf(live, sizeof(live), "%ssync:live", prefix);
 	snprintf(orphans, sizeof(orphans), "%s" ORPHANS, prefix);
 	uuid_format(id, text);
-	if (redis_eval(leases->params.redis, &release_script, on_release_reply,
+	if (redis_eval(leases->params.redis, &script_release, on_release_reply,
 		release, 3, args, 5) == -1)
 		on_release_reply(release, NULL); /* it will expire */
 }

@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/xmem.h"
 #include "lease/idmap.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
 
 #include <hiredis/hiredis.h>
 

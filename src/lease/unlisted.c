@@ -11,7 +11,8 @@
 
 #include "base/xmem.h"
 #include "lease/leases.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
+#include "redis/scripts.h"
 
 #include <hiredis/hiredis.h>
 
@@ -25,19 +26,6 @@ struct batch {
 	void *arg;
 	size_t n;
 	struct uuid ids[BATCH];
-};
-
-/* KEYS: sync:live.  ARGV: accounts.  Returns the positions of the others. */
-static struct redis_script unlisted_script = {
-	.name = "unlisted",
-	.source =
-	    "local found = {}\n"
-	    "for i = 1, #ARGV do\n"
-	    "  if redis.pcall('sismember', KEYS[1], ARGV[i]) == 0 then\n"
-	    "    found[#found + 1] = i\n"
-	    "  end\n"
-	    "end\n"
-	    "return found\n",
 };
 
 static void
@@ -70,7 +58,7 @@ batch_send(struct redis *redis, struct batch *batch)
 	args[0] = live;
 	for (i = 0; i < batch->n; i++)
 		args[i + 1] = uuid_format(&batch->ids[i], texts[i]);
-	if (batch->n == 0 || redis_eval(redis, &unlisted_script, on_found,
+	if (batch->n == 0 || redis_eval(redis, &script_unlisted, on_found,
 		batch, 1, args, batch->n + 1) == -1)
 		free(batch);
 }

@@ -13,7 +13,7 @@
 #include "base/xmem.h"
 #include "lease/hints.h"
 #include "lease/keeper.h"
-#include "lease/loop.h"
+#include "redis/loop.h"
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/dispatch.h"

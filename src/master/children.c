@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/xmem.h"
-#include "lease/loop.h"
+#include "redis/loop.h"
 #include "proc/spawn.h"
 
 #include <bsd/string.h>

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "lease/keeper.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/clerk.h"

@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "base/xmem.h"
-#include "lease/loop.h"
+#include "redis/loop.h"
 #include "master/state.h"
 #include "proc/spawn.h"
 

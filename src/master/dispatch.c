@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "child/child.h" /* struct hot_task */
-#include "lease/loop.h"
+#include "redis/loop.h"
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/grants.h"

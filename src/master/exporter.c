@@ -13,7 +13,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/xmem.h"
-#include "lease/loop.h"
+#include "redis/loop.h"
 #include "master/children.h"
 #include "master/control.h"
 

@@ -10,7 +10,7 @@
 #include "master/ownership.h"
 
 #include "lease/keeper.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
 #include "master/accounts.h"
 #include "master/clerk.h"
 

@@ -11,7 +11,7 @@
 #include "master/relay.h"
 
 #include "base/clock.h"
-#include "lease/events.h"
+#include "redis/events.h"
 #include "lease/hints.h"
 #include "lease/keeper.h"
 #include "master/accounts.h"

@@ -16,8 +16,8 @@
 #include "child/child.h" /* struct job_task */
 #include "lease/bell.h"
 #include "lease/idmap.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/verdict.h"

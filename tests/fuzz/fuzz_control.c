@@ -6,7 +6,7 @@
  * tested is that whatever comes gets one line of JSON as an answer.
  */
 #include "base/log.h"
-#include "lease/events.h"
+#include "redis/events.h"
 #include "lease/idmap.h"
 #include "master/accounts.h"
 #include "master/children.h"

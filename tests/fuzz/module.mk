@@ -67,7 +67,7 @@ FUZZ_IMAP_LIBS = libimap.a libnet.a libconf.a libbase.a $(ETPAN_LIBS) \
 
 FUZZ_TARGETS += fuzz_control
 fuzz_control_SOURCES = tests/fuzz/fuzz_control.c
-fuzz_control_LDADD = libmaster.a liblease.a libproc.a libipc.a libconf.a \
+fuzz_control_LDADD = libmaster.a liblease.a libredis.a libproc.a libipc.a libconf.a \
 	libbase.a $(EVENT_LIBS) $(HIREDIS_LIBS) $(JANSSON_LIBS) \
 	$(CONFUSE_LIBS) $(SODIUM_LIBS) $(FUZZ_LIBS)
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "lease/alarm.h"
-#include "lease/loop.h"
+#include "redis/loop.h"
 
 #include <bsd/stdlib.h>
 

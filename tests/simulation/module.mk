@@ -14,7 +14,7 @@ simulate_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=lease_deadline \
 	-Wl,--wrap=share_claim -Wl,--wrap=share_shed \
 	-Wl,--wrap=policy_tier -Wl,--wrap=policy_budget \
 	-Wl,--wrap=account_won -Wl,--wrap=account_renewed
-simulate_LDADD = libmaster.a liblease.a libproc.a libipc.a libconf.a \
+simulate_LDADD = libmaster.a liblease.a libredis.a libproc.a libipc.a libconf.a \
 	libbase.a $(JANSSON_LIBS) $(CONFUSE_LIBS) $(LUA_LIBS) $(BSD_LIBS)
 endif
 EXTRA_DIST += tests/simulation/README.md tests/simulation/check

@@ -1,5 +1,5 @@
 /*
- * redis.c - lease/redis.h without a network, and what can happen on the way to
+ * redis.c - redis/redis.h without a network, and what can happen on the way to
  * a Redis and to it.
  *
  * A command takes its time to arrive and its answer to come back, in order
@@ -14,14 +14,14 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "lease/keeper.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
 
 #include <hiredis/hiredis.h>
 
 #include <stdarg.h>
 
-#define RETRY_FIRST_MSECS 200 /* as src/lease/redis.c */
+#define RETRY_FIRST_MSECS 200 /* as src/redis/redis.c */
 #define RETRY_MAX_MSECS 3000
 #define WATCH_MSECS 1000
 
@@ -340,7 +340,7 @@ on_retry(evutil_socket_t fd, short what, void *arg)
 	    URGENT_REDIS, is_greeted, redis, redis->incarnation);
 }
 
-/* --- lease/redis.h: life ------------------------------------------------------------- */
+/* --- redis/redis.h: life ------------------------------------------------------------- */
 
 struct redis *
 redis_new(const struct redis_params *params)
@@ -390,7 +390,7 @@ redis_describe(const redisReply *reply)
 	return reply != NULL && reply->str != NULL ? reply->str : "(data)";
 }
 
-/* --- lease/redis.h: commands ----------------------------------------------------------- */
+/* --- redis/redis.h: commands ----------------------------------------------------------- */
 
 int
 redis_eval(struct redis *redis, struct redis_script *script,

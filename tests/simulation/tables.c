@@ -6,8 +6,8 @@
 
 #include "base/xmem.h"
 #include "lease/keeper.h"
-#include "lease/loop.h"
-#include "lease/redis.h"
+#include "redis/loop.h"
+#include "redis/redis.h"
 #include "master/accounts.h"
 #include "master/clerk.h"
 #include "master/ownership.h"

@@ -7,7 +7,7 @@
 #include "base/xmem.h"
 #include "lease/gone.h"
 #include "lease/keeper.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/clerk.h"

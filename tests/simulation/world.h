@@ -6,7 +6,7 @@
  * stand on is put in the place of the real thing by the linker:
  *
  *	loop.c		clocks, libevent, alarm.c, random numbers
- *	redis.c		lease/redis.c and the Redis behind it
+ *	redis.c		redis/redis.c and the Redis behind it
  *	tables.c	master/clerk.c and the PostgreSQL behind it
  *	children.c	master/children.c, proc/slots.c and the children
  *	worker.c	master/master.c
@@ -42,7 +42,7 @@ struct machine {
 	int32_t next_pid;
 };
 
-/* Of what is due at the same time: lease/loop.h. */
+/* Of what is due at the same time: redis/loop.h. */
 enum urgency { URGENT_DEADLINE, URGENT_REDIS, URGENT_REST };
 
 struct task {

@@ -4,7 +4,7 @@ TESTS += test_policy test_grants test_hosts
 test_policy_SOURCES = tests/unit/test_policy.c
 test_policy_LDADD = libmaster.a libbase.a $(UNIT_LIBS)
 test_grants_SOURCES = tests/unit/test_grants.c
-test_grants_LDADD = libmaster.a liblease.a libbase.a $(UNIT_LIBS)
+test_grants_LDADD = libmaster.a liblease.a libredis.a libbase.a $(UNIT_LIBS)
 test_hosts_SOURCES = tests/unit/test_hosts.c
 test_hosts_LDADD = libmaster.a libbase.a $(UNIT_LIBS)
 # A real master on a private Redis, with children that misbehave on purpose.
@@ -12,6 +12,6 @@ check_PROGRAMS += test_master
 TESTS += test_master
 test_master_SOURCES = tests/unit/test_master.c tests/unit/stage.c \
 	tests/unit/stage.h
-test_master_LDADD = libmaster.a liblease.a libproc.a libipc.a libconf.a \
+test_master_LDADD = libmaster.a liblease.a libredis.a libproc.a libipc.a libconf.a \
 	libbase.a $(EVENT_LIBS) $(HIREDIS_LIBS) $(JANSSON_LIBS) \
 	$(CONFUSE_LIBS) $(SODIUM_LIBS) $(UNIT_LIBS)

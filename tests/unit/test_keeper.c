@@ -12,7 +12,7 @@
 #include "lease/heartbeat.h"
 #include "lease/idmap.h"
 #include "lease/keeper.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
 
 #include <check.h>
 #include <event2/event.h>

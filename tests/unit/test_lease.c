@@ -3,7 +3,7 @@
  */
 #include "base/err.h"
 #include "lease/deadline.h"
-#include "lease/events.h"
+#include "redis/events.h"
 #include "lease/gone.h"
 #include "lease/idmap.h"
 #include "lease/share.h"

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "lease/bell.h"
-#include "lease/events.h"
+#include "redis/events.h"
 #include "lease/hints.h"
-#include "lease/redis.h"
+#include "redis/redis.h"
 
 #include <arpa/inet.h>
 #include <check.h>

@@ -3,10 +3,10 @@
  *
  *	events:NAME   {"event":NAME,"ts":SECONDS,"payload":{...}}
  *
- * Pure; who sends and receives is lease/redis.h.
+ * Pure; who sends and receives is redis/redis.h.
  */
-#ifndef LEASE_EVENTS_H
-#define LEASE_EVENTS_H
+#ifndef REDIS_EVENTS_H
+#define REDIS_EVENTS_H
 
 #include "base/err.h"
 #include "ipc/messages.h"

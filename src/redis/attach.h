@@ -7,8 +7,8 @@
  * is heard before anything else in the same turn of the loop (R-LEASE-5), and
  * the adapter of hiredis cannot be told so in all its versions.
  */
-#ifndef LEASE_ATTACH_H
-#define LEASE_ATTACH_H
+#ifndef REDIS_ATTACH_H
+#define REDIS_ATTACH_H
 
 struct event_base;
 struct redisAsyncContext;

@@ -1,8 +1,8 @@
 /*
  * loop.h - what is done first in a turn of the loop; one line for a timer.
  */
-#ifndef LEASE_LOOP_H
-#define LEASE_LOOP_H
+#ifndef REDIS_LOOP_H
+#define REDIS_LOOP_H
 
 #include <event2/event.h>
 

@@ -7,8 +7,8 @@
  * Redis is the third in the order of truth: it may be wiped or away at any
  * time, so every caller must do well without an answer.
  */
-#ifndef LEASE_REDIS_H
-#define LEASE_REDIS_H
+#ifndef REDIS_H
+#define REDIS_H
 
 #include "base/err.h"
 #include "conf/conf.h"
@@ -18,7 +18,7 @@
 
 struct event_base;
 struct redis;
-struct redisReply; /* of hiredis, which stays inside src/lease */
+struct redisReply; /* of hiredis, which stays inside redis and lease */
 
 struct redis_params {
 	struct event_base *base;

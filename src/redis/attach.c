@@ -3,10 +3,10 @@
  *
  * Runs in: master.  Never blocks.
  */
-#include "lease/attach.h"
+#include "redis/attach.h"
 
 #include "base/xmem.h"
-#include "lease/loop.h"
+#include "redis/loop.h"
 
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>

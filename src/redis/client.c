@@ -6,12 +6,12 @@
  * Replies are copied out and checked here: a key of the wrong type, or
  * nonsense in it, is told as if it were not there and never crashes anybody.
  */
-#include "lease/client.h"
+#include "redis/client.h"
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/xmem.h"
-#include "lease/events.h"
+#include "redis/events.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>

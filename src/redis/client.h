@@ -7,8 +7,8 @@
  * the truth: callers that have written to PostgreSQL go on without it.
  * Errors are ERR_TEMPORARY and name the server and the cause.
  */
-#ifndef LEASE_CLIENT_H
-#define LEASE_CLIENT_H
+#ifndef REDIS_CLIENT_H
+#define REDIS_CLIENT_H
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -65,7 +65,7 @@ int lease_client_session_left(struct lease_client *c, const struct uuid *user,
 /* "": no longer pinned. */
 int lease_client_set_pin(struct lease_client *c, const struct uuid *account,
     const char *tier, struct err *err);
-/* As the JSON of lease/events.h. */
+/* As the JSON of redis/events.h. */
 int lease_client_publish(struct lease_client *c,
     const struct msg_event *event, struct err *err);
 

@@ -7,13 +7,13 @@
  * -> pause -> resolving.  "Up" means that PING was answered by PONG: a server
  * that is still loading its data, or wants a password, is not up.
  */
-#include "lease/redis.h"
+#include "redis/redis.h"
 
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/xmem.h"
-#include "lease/attach.h"
-#include "lease/loop.h"
+#include "redis/attach.h"
+#include "redis/loop.h"
 
 #include <event2/dns.h>
 #include <event2/event.h>

@@ -6,7 +6,7 @@
  * One table says which fields each event carries, in both directions; it is
  * the table of mailherdctl(8), events.
  */
-#include "lease/events.h"
+#include "redis/events.h"
 
 #include "base/arena.h"
 #include "base/text.h"
