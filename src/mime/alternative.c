@@ -60,7 +60,11 @@ speaks_of_html(const char *text, size_t len)
 		if (p > text && end - p >= 3 &&
 		    strncasecmp(p - 1, "html", 4) == 0)
 			return true;
-	return memmem(text, len, "HTML", 4) != NULL;
+	for (p = text; (p = memchr(p, 'M', (size_t)(end - p))) != NULL; p++)
+		if (p - text >= 2 && end - p >= 2 &&
+		    memcmp(p - 2, "HTML", 4) == 0)
+			return true;
+	return false;
 }
 
 /* Whether more than `max` bytes stand between the tags, styles included. */

@@ -99,7 +99,7 @@ date_read_half(struct date *d, const char *word)
 	const unsigned char *p = d->p;
 	size_t i;
 
-	for (i = 0; i < LENGTH(halves); i++)
+	for (i = 0; (unsigned char)word[0] >= 0x80 && i < LENGTH(halves); i++)
 		if (strstr(word, halves[i].text) != NULL) {
 			*(halves[i].is_pm ? &d->is_pm : &d->is_am) = true;
 			return true;

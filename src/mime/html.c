@@ -278,10 +278,24 @@ read_other(struct scanner *s)
 	s->p++; /* other control characters are dropped */
 }
 
-static bool
-is_plain(char c)
+/* All but '&', '<' and what read_other looks at: most of a text. */
+static const bool is_plain[256] = {
+	[0x21 ... 0x25] = true,
+	[0x27 ... 0x3B] = true,
+	[0x3D ... 0x7E] = true,
+};
+
+/* Behind the plain characters, and the single blanks between them. */
+static const char *
+plain_end(const char *p, const char *end)
 {
-	return c > 0x20 && c != '<' && c != '&' && c != 0x7F;
+	while (p < end && is_plain[(unsigned char)*p]) {
+		while (++p < end && is_plain[(unsigned char)*p])
+			;
+		if (end - p > 1 && *p == ' ' && is_plain[(unsigned char)p[1]])
+			p++;
+	}
+	return p;
 }
 
 static bool
@@ -303,10 +317,7 @@ scan(struct scanner *s)
 			s->p += *s->p == '<' ? 0 : *s->p == '>' ? 1 : 3;
 			continue;
 		}
-		for (p = s->p; p < s->end && (is_plain(*p) ||
-		    (*p == ' ' && p > s->p && p + 1 < s->end &&
-		    is_plain(p[1]))); p++)
-			;
+		p = plain_end(s->p, s->end);
 		if (p > s->p) {
 			put(s, s->p, (size_t)(p - s->p));
 			s->p = p;

@@ -70,6 +70,13 @@ leaf_has_param(struct reading *r, const struct leaf *leaf, const char *name,
 	return bytes != NULL && strcasecmp(bytes, value) == 0;
 }
 
+/* No control characters, and no first bytes of C1. */
+static const bool is_kept[256] = {
+	[0x20 ... 0x7E] = true,
+	[0x80 ... 0xC1] = true,
+	[0xC3 ... 0xFF] = true,
+};
+
 /* LF line ends, no control characters but tabs. */
 static size_t
 normalise(char *out, const char *p, size_t len)
@@ -78,8 +85,7 @@ normalise(char *out, const char *p, size_t len)
 	unsigned char c;
 
 	for (i = 0; i < len; i++) {
-		for (run = i; run < len && (unsigned char)p[run] >= 0x20 &&
-		    p[run] != 0x7F && (unsigned char)p[run] != 0xC2; run++)
+		for (run = i; run < len && is_kept[(unsigned char)p[run]]; run++)
 			;
 		memcpy(out + n, p + i, run - i);
 		n += run - i;
