@@ -15,7 +15,6 @@
 #include "base/xmem.h"
 #include "redis/loop.h"
 #include "master/children.h"
-#include "master/ownership.h"
 #include "master/state.h"
 #include "proc/spawn.h"
 
@@ -157,7 +156,7 @@ learn(struct clerk *clerk, enum err_kind outcome, const char *text)
 			log_info(&clerk->log, "PostgreSQL is back");
 		clerk->m->is_postgres_up = is_up;
 		if (is_up)
-			ownership_postgres_back(clerk->m);
+			clerk->m->role->on_postgres_up(clerk->m);
 	}
 	if (is_up)
 		clerk->why_away[0] = '\0';

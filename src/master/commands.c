@@ -9,18 +9,17 @@
 #include "config.h"
 
 #include "base/clock.h"
-#include "lease/keeper.h"
 #include "redis/redis.h"
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/control.h"
 #include "master/grants.h"
+#include "master/metrics.h"
 #include "master/reply.h"
 #include "master/tiers.h"
 #include "master/works.h"
 
-#include <strings.h>
 #include <unistd.h>
 
 enum needs { NEEDS_NOTHING, NEEDS_ACCOUNT };
@@ -33,72 +32,35 @@ struct command {
 	    json_t *reply, struct err *err);
 };
 
-static size_t
-in_tier(const struct master *m, enum tier tier)
-{
-	return m->accounts != NULL ? accounts_of_tier(m->accounts, tier) : 0;
-}
-
-static size_t
-owned(const struct master *m)
-{
-	return m->keeper != NULL ? keeper_count(m->keeper) : 0;
-}
-
-/* How many hot accounts do not idle, and why (R-CONN-2). */
-static void
-add_polled_instead(const struct master *m, json_t *reply)
-{
-	json_t *reasons = json_object();
-	unsigned why;
-	size_t n;
-
-	for (why = IDLE_ALLOWED + 1; why < NO_IDLE_COUNT; why++)
-		if ((n = accounts_polled_instead(m->accounts, why)) > 0)
-			reply_number(reasons, no_idle_name(why), (int64_t)n);
-	reply_number(reply, "polled_instead", (int64_t)accounts_polled_instead(
-	    m->accounts, NO_IDLE_COUNT));
-	json_object_set_new(reply, "polled_instead_why", reasons);
-}
-
 /* --- status, ps --------------------------------------------------------- */
 
 static int
 run_status(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
+	struct role_figures figures = { 0 };
+	unsigned tier;
+
 	(void)request, (void)account, (void)err;
+	m->role->count(m, &figures);
 	reply_text(reply, "worker_id", m->worker_id);
-	reply_text(reply, "role", m->conf->worker_role == ROLE_SYNC ? "sync" :
-	    "jobs");
+	reply_text(reply, "role", m->role->name);
 	reply_text(reply, "version", PACKAGE_VERSION);
 	reply_number(reply, "pid", getpid());
 	reply_number(reply, "uptime_s",
 	    (clock_mono_msecs() - m->started_mono) / 1000);
 	reply_text(reply, "state", m->is_stopping ? "stopping" :
 	    m->is_draining ? "draining" : "running");
-	reply_number(reply, "owned", (int64_t)owned(m));
-	reply_number(reply, "hot", (int64_t)in_tier(m, TIER_HOT));
-	reply_number(reply, "warm", (int64_t)in_tier(m, TIER_WARM));
-	reply_number(reply, "cold", (int64_t)in_tier(m, TIER_COLD));
-	if (m->accounts != NULL)
-		add_polled_instead(m, reply);
+	reply_number(reply, "owned", (int64_t)figures.owned);
+	for (tier = 0; tier < TIER_COUNT; tier++)
+		reply_number(reply, tier_name(tier),
+		    (int64_t)figures.of_tier[tier]);
 	reply_number(reply, "sockets_open",
 	    (int64_t)grants_in_use(m->grants, RESOURCE_SOCKET));
 	reply_number(reply, "children", (int64_t)children_count(m->children));
 	reply_text(reply, "redis", redis_is_up(m->redis) ? "up" : "away");
 	reply_text(reply, "postgres", m->is_postgres_up ? "up" : "away");
-	if (m->keeper != NULL) {
-		reply_number(reply, "live", (int64_t)keeper_live(m->keeper));
-		reply_number(reply, "workers",
-		    (int64_t)keeper_workers(m->keeper));
-	}
-	if (m->works != NULL) {
-		reply_number(reply, "jobs_running",
-		    (int64_t)works_running(m->works));
-		reply_number(reply, "jobs_waiting",
-		    (int64_t)works_waiting(m->works));
-	}
+	m->role->add_status(m, reply);
 	reply_number(reply, "log_lines_lost", (int64_t)log_lost());
 #define X(name, help) reply_number(reply, #name, (int64_t)m->counters.name);
 	COUNTERS(X)
@@ -284,7 +246,7 @@ static int
 run_metrics(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
-	char *text = control_metrics(m);
+	char *text = metrics_text(m);
 
 	(void)request, (void)account, (void)err;
 	json_object_set_new(reply, "text", json_string(text));
@@ -314,30 +276,11 @@ find_account(struct master *m, json_t *request, struct err *err)
 {
 	const char *name = json_string_value(json_object_get(request,
 	    "account"));
-	struct account *account = NULL;
-	struct uuid id;
-	size_t at;
 
-	if (m->accounts == NULL) {
-		err_set(err, ERR_PERMANENT,
-		    "this is a jobs worker, it owns no accounts");
-		return NULL;
-	}
-	if (name == NULL) {
-		err_set(err, ERR_PERMANENT, "which account?");
-		return NULL;
-	}
-	if (uuid_parse(name, &id) == 0)
-		account = account_find(m->accounts, &id);
-	else
-		for (at = 0; (account = idmap_next(&m->accounts->map, &at,
-			 NULL)) != NULL;)
-			if (strcasecmp(account->email, name) == 0)
-				break;
-	if (account == NULL)
-		err_set(err, ERR_GONE, "this worker does not own the account; "
-		    "account show tells the owner");
-	return account;
+	if (name != NULL)
+		return m->role->find_account(m, name, err);
+	err_set(err, ERR_PERMANENT, "which account?");
+	return NULL;
 }
 
 static int

@@ -446,7 +446,7 @@ dispatch_run(int fd, short what, void *arg)
 void
 dispatch_soon(struct master *m)
 {
-	if (m->accounts == NULL || m->is_stopping)
+	if (m->is_stopping)
 		return;
 	m->accounts->is_wanted = true;
 	event_in_msecs(m->accounts->run, 0);

@@ -15,7 +15,7 @@
 #include "base/xmem.h"
 #include "redis/loop.h"
 #include "master/children.h"
-#include "master/control.h"
+#include "master/metrics.h"
 
 #include <stdlib.h>
 
@@ -82,7 +82,7 @@ exporter_wanted(struct exporter *exporter, struct child *child)
 		return;
 	}
 	exporter->told_mono = now;
-	text = control_metrics(exporter->m);
+	text = metrics_text(exporter->m);
 	len = strlen(text);
 	for (at = 0; !msg.is_last; at += msg.len) {
 		msg.len = len - at < sizeof(msg.text) ?

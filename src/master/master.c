@@ -3,9 +3,7 @@
  *
  * Runs in: master of both roles.  Never blocks.
  *
- * The two roles share children, budgets, clerk and control socket; what differs
- * is what gives them work: leases and tiers (accounts.c, dispatch.c) or queues
- * (works.c).
+ * What the two roles do differently is a row each (role.h).
  *
  * Shutdown: take nothing new; ask the children to end, which releases each
  * account's lease as its last child goes; kill what does not end; leave the
@@ -16,24 +14,18 @@
 #include "master/master.h"
 
 #include "base/clock.h"
-#include "base/xmem.h"
 #include "conf/options.h"
 #include "lease/conns.h"
 #include "lease/heartbeat.h"
-#include "lease/keeper.h"
 #include "redis/loop.h"
 #include "redis/redis.h"
-#include "master/accounts.h"
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/control.h"
-#include "master/dispatch.h"
 #include "master/exporter.h"
 #include "master/grants.h"
-#include "master/ownership.h"
 #include "master/relay.h"
 #include "master/state.h"
-#include "master/works.h"
 #include "proc/spawn.h"
 
 #include <jansson.h>
@@ -45,17 +37,10 @@
 
 /* After stop_timeout: time for SIGKILL to work and for the last releases. */
 #define LAST_MSECS 1000
-/* The clerk's merges and purges may take so long. */
-#define UPKEEP_MSECS 900000
-
-/* A jobs worker hears the first only. */
-static const char *const channels[] = {
-	"events:account.state_changed",
-	"events:user.active",
-	"events:quarantine.changed",
-	"sync:released",
+static const struct role_ops *const roles[] = {
+	[ROLE_SYNC] = &role_sync,
+	[ROLE_JOBS] = &role_jobs,
 };
-#define JOBS_CHANNELS 1
 
 /*
  * For the most that the settings may ever say: a reload may raise them, and a
@@ -84,10 +69,7 @@ on_redis_up(void *arg)
 
 	if (m->is_stopping)
 		return;
-	if (m->keeper != NULL)
-		keeper_redis_up(m->keeper);
-	if (m->heartbeat != NULL)
-		heartbeat_send(m->heartbeat);
+	m->role->on_redis_up(m);
 	conns_tell(m->conns);
 }
 
@@ -96,8 +78,7 @@ on_redis_down(void *arg)
 {
 	struct master *m = arg;
 
-	if (m->keeper != NULL)
-		keeper_redis_down(m->keeper);
+	m->role->on_redis_down(m);
 }
 
 char *
@@ -105,24 +86,20 @@ master_describe(void *arg)
 {
 	struct master *m = arg;
 	json_t *json = json_object(), *tiers = json_object();
+	struct role_figures figures = { 0 };
 	unsigned tier;
 	char *text;
 
+	m->role->count(m, &figures);
 	for (tier = 0; tier < TIER_COUNT; tier++)
 		json_object_set_new(tiers, tier_name(tier), json_integer(
-		    m->accounts != NULL ? (json_int_t)accounts_of_tier(
-			m->accounts, tier) : 0));
-	json_object_set_new(json, "owned", json_integer(m->keeper != NULL ?
-	    (json_int_t)keeper_count(m->keeper) : 0));
+		    (json_int_t)figures.of_tier[tier]));
+	json_object_set_new(json, "owned", json_integer(
+	    (json_int_t)figures.owned));
 	json_object_set_new(json, "sockets_open", json_integer(
 	    (json_int_t)grants_in_use(m->grants, RESOURCE_SOCKET)));
 	json_object_set_new(json, "tiers", tiers);
-	if (m->works != NULL)
-		json_object_set_new(json, "running", json_integer(
-		    (json_int_t)works_running(m->works)));
-	if (m->accounts != NULL)
-		json_object_set_new(json, "room", json_integer((json_int_t)
-		    m->conf->max_accounts_per_worker));
+	m->role->describe(m, json);
 	if (m->is_draining)
 		json_object_set_new(json, "draining", json_true());
 	json_object_set_new(json, "ts", json_integer(clock_wall_secs()));
@@ -202,7 +179,6 @@ master_reload(struct master *m, struct json_t *reply, struct err *err)
 {
 	struct conf *fresh;
 	char restart[512];
-	struct child *child, *next;
 
 	if (conf_load(&fresh, m->params.file, m->params.overrides,
 		m->params.n_overrides, err) == -1) {
@@ -224,22 +200,10 @@ master_reload(struct master *m, struct json_t *reply, struct err *err)
 		    restart));
 	}
 	spawn_renew();
-	/* New settings reach children by fork.  Hot ones keep theirs until
-	 * their connection ends: a reload should not reconnect everybody. */
-	for (child = children_first(m->children); child != NULL;
-	    child = next) {
-		next = child_next(child);
-		if (child->kind != KIND_POOL)
-			continue;
-		child->is_old = true;
-		if (child->state == CHILD_READY)
-			child_stop(child, "settings changed");
-	}
+	/* New settings reach children by fork. */
 	clerk_renew(m->clerk);
 	exporter_renew(m->exporter);
-	if (m->works != NULL)
-		works_reload(m->works);
-	dispatch_soon(m);
+	m->role->reload(m);
 	return 0;
 }
 
@@ -248,8 +212,7 @@ master_drain(struct master *m)
 {
 	log_info(NULL, "draining: takes nothing new");
 	m->is_draining = true;
-	if (m->accounts != NULL)
-		accounts_leave_all(m->accounts, "drained");
+	m->role->drain(m);
 }
 
 void
@@ -259,10 +222,7 @@ master_undrain(struct master *m)
 		return;
 	log_info(NULL, "no longer draining");
 	m->is_draining = false;
-	if (m->works != NULL)
-		works_run(m->works);
-	if (m->heartbeat != NULL)
-		heartbeat_send(m->heartbeat);
+	m->role->undrain(m);
 }
 
 static void
@@ -280,9 +240,7 @@ on_stop_timer(evutil_socket_t fd, short what, void *arg)
 void
 master_stop_step(struct master *m)
 {
-	if (children_count(m->children) > 0 ||
-	    (m->accounts != NULL && accounts_count(m->accounts) > 0) ||
-	    (m->keeper != NULL && !keeper_is_quiet(m->keeper)))
+	if (children_count(m->children) > 0 || !m->role->is_quiet(m))
 		return;
 	event_base_loopexit(m->base, NULL);
 }
@@ -298,23 +256,14 @@ master_stop(struct master *m, const char *why)
 	m->is_stopping = true;
 	event_in_msecs(m->stop_timer, m->conf->stop_timeout * 1000 +
 	    LAST_MSECS);
-	if (m->keeper != NULL)
-		keeper_stop(m->keeper);
-	if (m->heartbeat != NULL)
-		heartbeat_end(m->heartbeat);
-	if (m->works != NULL)
-		works_stop(m->works);
+	m->role->stop(m);
 	clerk_stop(m->clerk);
 	exporter_stop(m->exporter);
-	if (m->upkeeper != NULL)
-		clerk_stop(m->upkeeper);
 	for (child = children_first(m->children); child != NULL;
 	    child = next) {
 		next = child_next(child);
 		child_stop(child, "shutdown");
 	}
-	if (m->accounts != NULL)
-		accounts_leave_all(m->accounts, "shutdown");
 	master_stop_step(m);
 }
 
@@ -412,29 +361,6 @@ connect_redis(struct master *m, const char *name, bool is_main)
 }
 
 static void
-begin_sync(struct master *m)
-{
-	ownership_begin(m);
-	m->redis_events = connect_redis(m, "events", false);
-	redis_subscribe(m->redis_events, channels,
-	    sizeof(channels) / sizeof(channels[0]), relay_event, m);
-}
-
-static void
-begin_jobs(struct master *m)
-{
-	m->upkeeper = clerk_new(m, "upkeep", UPKEEP_MSECS);
-	m->heartbeat = heartbeat_new(&(struct heartbeat_params){
-	    .base = m->base, .redis = m->redis, .conf = m->conf,
-	    .worker_id = m->worker_id, .role = "jobs",
-	    .describe = master_describe, .arg = m });
-	m->works = works_new(m);
-	m->redis_events = connect_redis(m, "events", false);
-	redis_subscribe(m->redis_events, channels, JOBS_CHANNELS, relay_event,
-	    m);
-}
-
-static void
 begin(struct master *m)
 {
 	m->started_mono = clock_mono_msecs();
@@ -448,16 +374,14 @@ begin(struct master *m)
 	m->redis = connect_redis(m, "main", true);
 	m->conns = conns_new(&(struct conns_params){ .base = m->base,
 	    .redis = m->redis, .conf = m->conf, .worker_id = m->worker_id,
-	    .role = m->conf->worker_role == ROLE_SYNC ? "sync" : "jobs",
+	    .role = m->role->name,
 	    .on_answer = on_gate, .arg = m });
 	grants_set_gate(m->grants, &(struct grants_gate){ .ask = ask_gate,
 	    .give_back = leave_gate, .arg = m });
 	m->clerk = clerk_new(m, "main", m->conf->command_timeout * 1000);
 	m->exporter = exporter_new(m);
-	if (m->conf->worker_role == ROLE_SYNC)
-		begin_sync(m);
-	else
-		begin_jobs(m);
+	m->redis_events = connect_redis(m, "events", false);
+	m->role->start(m);
 }
 
 static void
@@ -467,14 +391,10 @@ end(struct master *m)
 	/* Connections first: their last callbacks need the rest. */
 	redis_free(&m->redis);
 	redis_free(&m->redis_events);
-	works_free(&m->works);
+	m->role->end(m);
 	exporter_free(&m->exporter);
-	keeper_free(&m->keeper);
-	heartbeat_free(&m->heartbeat);
 	children_free(&m->children);
-	accounts_free(&m->accounts);
 	clerk_free(&m->clerk);
-	clerk_free(&m->upkeeper);
 	conns_free(&m->conns);
 	grants_free(&m->grants);
 	if (m->grants_timer != NULL)
@@ -494,7 +414,8 @@ on_loop_says(int severity, const char *text)
 int
 master_main(const struct master_params *params)
 {
-	struct master m = { .params = *params, .conf = params->conf };
+	struct master m = { .params = *params, .conf = params->conf,
+		.role = roles[params->conf->worker_role] };
 	struct event *events[N_SIGNALS];
 	struct err err = ERR_INIT;
 	int result = EX_OK;
@@ -519,7 +440,7 @@ master_main(const struct master_params *params)
 	} else {
 		begin(&m);
 		log_info(NULL, "mailherd %s started role=%s", PACKAGE_VERSION,
-		    m.keeper != NULL ? "sync" : "jobs");
+		    m.role->name);
 		event_base_dispatch(m.base);
 		log_info(NULL, "mailherd ended");
 		end(&m);

@@ -11,11 +11,14 @@ libmaster_a_SOURCES = \
 	src/master/grants.c src/master/grants.h \
 	src/master/hosts.c src/master/hosts.h \
 	src/master/master.c src/master/master.h \
-	src/master/metrics.c \
+	src/master/metrics.c src/master/metrics.h \
 	src/master/ownership.c src/master/ownership.h \
 	src/master/policy.c src/master/policy.h \
 	src/master/relay.c src/master/relay.h \
 	src/master/reply.h \
+	src/master/role.h \
+	src/master/role_jobs.c \
+	src/master/role_sync.c \
 	src/master/state.h \
 	src/master/tiers.c src/master/tiers.h \
 	src/master/verdict.c src/master/verdict.h \

@@ -111,8 +111,9 @@ ownership_begin(struct master *m)
 void
 ownership_postgres_back(struct master *m)
 {
-	if (m->accounts != NULL && !m->is_stopping)
-		accounts_database_back(m->accounts);
-	if (m->keeper != NULL && !m->is_stopping && redis_is_up(m->redis))
+	if (m->is_stopping)
+		return;
+	accounts_database_back(m->accounts);
+	if (redis_is_up(m->redis))
 		keeper_redis_up(m->keeper);
 }

@@ -11,8 +11,7 @@
 
 /* Makes m->accounts and m->keeper. */
 void ownership_begin(struct master *m);
-/* What was put off is done now, not at the next interval.  Also for a master
- * that owns nothing. */
+/* What was put off is done now, not at the next interval. */
 void ownership_postgres_back(struct master *m);
 
 #endif

@@ -20,7 +20,6 @@
 #include "master/dispatch.h"
 #include "master/exporter.h"
 #include "master/grants.h"
-#include "master/tiers.h"
 #include "master/verdict.h"
 #include "master/works.h"
 #include "proc/vault.h"
@@ -126,53 +125,6 @@ on_unseal(struct master *m, struct child *child,
 /* --- events ------------------------------------------------------------- */
 
 static void
-hear_event(struct master *m, const struct msg_event *event)
-{
-	bool is_state = event->event == EVENT_ACCOUNT_STATE &&
-	    !uuid_is_null(&event->account_id);
-
-	if (m->accounts != NULL && event->event == EVENT_USER_ACTIVE &&
-	    !uuid_is_null(&event->user_id))
-		accounts_user_active(m->accounts, &event->user_id);
-	if (m->accounts != NULL && is_state)
-		accounts_state_changed(m->accounts, &event->account_id,
-		    event->name, event->reason);
-	if (m->works != NULL && is_state)
-		works_state_changed(m->works, &event->account_id,
-		    event->name);
-}
-
-/* What a child, or the clerk for a dead one, has put aside: a poll tries it
- * when all else is done. */
-static void
-note_quarantine(struct master *m, const struct msg_event *event)
-{
-	struct account *account = m->accounts == NULL ? NULL :
-	    account_find(m->accounts, &event->account_id);
-
-	if (strcmp(event->name, "parked") == 0)
-		m->counters.quarantined++;
-	if (strcmp(event->name, "noted") != 0 || account == NULL)
-		return;
-	policy_again(&account->schedule, clock_mono_msecs());
-	account->is_wanted_near = account->pool != NULL;
-	dispatch_soon(m);
-}
-
-/* An operator wants another try, or none. */
-static void
-hear_quarantine(struct master *m, const struct msg_event *event)
-{
-	struct account *account = m->accounts == NULL ? NULL :
-	    account_find(m->accounts, &event->account_id);
-
-	if (account != NULL && account->state == ACCOUNT_OWNED &&
-	    (strcmp(event->name, "retry") == 0 ||
-		strcmp(event->name, "skipped") == 0))
-		account_poll_now(account, m);
-}
-
-static void
 on_event(struct master *m, struct child *child, const struct msg_event *event)
 {
 	/* Hot and pool children speak of their account only. */
@@ -183,34 +135,23 @@ on_event(struct master *m, struct child *child, const struct msg_event *event)
 		return;
 	}
 	m->counters.events++;
-	if (event->event == EVENT_QUARANTINE)
-		note_quarantine(m, event);
-	/* An event may be lost; the set is looked at by every claimer. */
-	if (event->event == EVENT_ACCOUNT_STATE && m->keeper == NULL)
-		hints_set_live(m->redis, &event->account_id,
-		    strcmp(event->name, "live") == 0);
+	if (event->event == EVENT_QUARANTINE &&
+	    strcmp(event->name, "parked") == 0)
+		m->counters.quarantined++;
+	m->role->on_event(m, event, true);
 	hints_publish(m->redis, event);
-	hear_event(m, event);
 }
 
 void
-relay_event(void *arg, const char *text, size_t len)
+relay_event(struct master *m, const char *text, size_t len)
 {
-	struct master *m = arg;
 	struct msg_event event;
 	struct err err = ERR_INIT;
 
-	if (m->keeper != NULL && len == strlen(KEEPER_RELEASED) &&
-	    memcmp(text, KEEPER_RELEASED, len) == 0)
-		keeper_claim_soon(m->keeper);
-	else if (event_parse(text, len, &event, &err) == -1)
+	if (event_parse(text, len, &event, &err) == -1)
 		log_debug(NULL, "event ignored: %s", err.text);
-	else if (m->is_stopping)
-		return;
-	else if (event.event == EVENT_QUARANTINE)
-		hear_quarantine(m, &event);
-	else
-		hear_event(m, &event);
+	else if (!m->is_stopping)
+		m->role->on_event(m, &event, false);
 }
 
 /* --- hot, pool, job ----------------------------------------------------- */
@@ -224,8 +165,7 @@ not_briefed(struct master *m, const struct uuid *account_id,
 	const struct account *account;
 
 	(void)text;
-	account = m->accounts == NULL ? NULL :
-	    account_find(m->accounts, account_id);
+	account = account_find(m->accounts, account_id);
 	if (outcome == ERR_NONE || account == NULL || account->hot == NULL)
 		return;
 	account->hot->is_to_be_briefed = false;
@@ -308,8 +248,7 @@ static void
 on_facts(struct master *m, struct child *child, const struct msg_facts *facts)
 {
 	(void)child;
-	if (m->accounts != NULL)
-		account_facts(m->accounts, facts);
+	account_facts(m->accounts, facts);
 }
 
 /* For the child that asked, and for nobody after it. */
@@ -331,8 +270,6 @@ static void
 on_live_ids(struct master *m, struct child *child, const struct msg_ids *ids)
 {
 	(void)child;
-	if (m->keeper == NULL)
-		return;
 	keeper_live_ids(m->keeper, ids->ids, ids->n);
 	accounts_listed(m->accounts, ids->ids, ids->n);
 }
@@ -341,8 +278,7 @@ static void
 on_job_taken(struct master *m, struct child *child,
     const struct msg_job_taken *taken)
 {
-	if (m->works != NULL)
-		works_taken(m->works, child, taken);
+	works_taken(m->works, child, taken);
 }
 
 static void
@@ -350,8 +286,7 @@ on_yield_jobs(struct master *m, struct child *child,
     const struct msg_ids *ids)
 {
 	(void)child;
-	if (m->works != NULL)
-		works_yield(m->works, ids);
+	works_yield(m->works, ids);
 }
 
 static void
@@ -359,8 +294,7 @@ on_due_jobs(struct master *m, struct child *child,
     const struct msg_due_jobs *due)
 {
 	(void)child;
-	if (m->works != NULL)
-		works_due(m->works, due);
+	works_due(m->works, due);
 }
 
 static void
@@ -373,26 +307,39 @@ on_clerk_done(struct master *m, struct child *child,
 
 /* --- the table ---------------------------------------------------------- */
 
-/* Who may send it.  Here, as in the handlers, a missing one does not compile. */
+/* Roles whose masters hear it, as bits.  A clerk may tell more than this role
+ * has asked for. */
+#define SYNC (1u << ROLE_SYNC)
+#define JOBS (1u << ROLE_JOBS)
+#define BOTH (SYNC | JOBS)
+
+/* message, kinds that may send it, roles that hear it */
+#define HEARD(X)                                \
+	X(hello, ANY, BOTH)                     \
+	X(activity, ANY, BOTH)                  \
+	X(want, WORKER, BOTH)                   \
+	X(give_back, WORKER, BOTH)              \
+	X(unseal, HOT | POOL | JOB, BOTH)       \
+	X(event, WORKER, BOTH)                  \
+	X(brief_me, HOT, SYNC)                  \
+	X(idling, HOT, SYNC)                    \
+	X(pass_done, HOT | POOL, SYNC)          \
+	X(job_taken, JOB, JOBS)                 \
+	X(job_done, JOB, JOBS)                  \
+	X(yield_jobs, CLERK, JOBS)              \
+	X(want_metrics, METRICS, BOTH)          \
+	X(facts, CLERK, SYNC)                   \
+	X(live_ids, CLERK, SYNC)                \
+	X(due_jobs, CLERK, JOBS)                \
+	X(briefing, CLERK, SYNC)                \
+	X(clerk_done, CLERK, BOTH)
+
+/* Here, as among the handlers, a missing one does not compile. */
 enum {
-	from_hello = ANY,
-	from_activity = ANY,
-	from_want = WORKER,
-	from_give_back = WORKER,
-	from_unseal = HOT | POOL | JOB,
-	from_event = WORKER,
-	from_brief_me = HOT,
-	from_idling = HOT,
-	from_pass_done = HOT | POOL,
-	from_job_taken = JOB,
-	from_job_done = JOB,
-	from_yield_jobs = CLERK,
-	from_want_metrics = METRICS,
-	from_facts = CLERK,
-	from_live_ids = CLERK,
-	from_due_jobs = CLERK,
-	from_briefing = CLERK,
-	from_clerk_done = CLERK,
+#define X(handler, kinds, roles) \
+	from_##handler = (kinds), to_##handler = (roles),
+	HEARD(X)
+#undef X
 };
 
 /* One trampoline per message of a child, so that each handler sees its own
@@ -409,11 +356,13 @@ enum {
 #include "ipc/messages.def"
 #undef MSG
 
-#define ROW_FROM_MASTER(handler) { NULL, 0 }
-#define ROW_FROM_CHILD(handler) { call_##handler, from_##handler }
+#define ROW_FROM_MASTER(handler) { NULL, 0, 0 }
+#define ROW_FROM_CHILD(handler) \
+	{ call_##handler, from_##handler, to_##handler }
 static const struct {
 	void (*call)(struct master *m, struct child *child, const void *p);
 	unsigned senders; /* kinds, as bits */
+	unsigned roles;
 } handlers[MSG_TYPE_COUNT] = {
 #define MSG(symbol, handler, sender, payload) [symbol] = ROW_##sender(handler),
 #include "ipc/messages.def"
@@ -432,7 +381,8 @@ relay_message(void *arg, struct child *child, const struct frame *frame)
 	}
 	if (child->kind == KIND_POOL || child->kind == KIND_HOT)
 		child_prolong(child, silence_msecs(m->conf, child->kind));
-	handlers[type].call(m, child, &frame->payload);
+	if (handlers[type].roles & 1u << m->conf->worker_role)
+		handlers[type].call(m, child, &frame->payload);
 }
 
 void
@@ -448,18 +398,10 @@ relay_ready(void *arg, struct child *child)
 	case KIND_CLERK:
 		clerk_ready(child->clerk, child);
 		break;
-	case KIND_HOT:
-		child_prolong(child, silence_msecs(m->conf, KIND_HOT));
-		break;
-	case KIND_POOL:
-		if (child->is_old)
-			child_stop(child, "settings changed");
-		dispatch_soon(m);
-		break;
-	case KIND_JOB:
-		works_run(m->works);
-		break;
+	case KIND_METRICS:
+		break; /* asks by itself */
 	default:
+		m->role->on_ready(m, child);
 		break;
 	}
 }
@@ -478,17 +420,11 @@ relay_end(void *arg, struct child *child)
 	case KIND_CLERK:
 		clerk_ended(child->clerk, child);
 		break;
-	case KIND_HOT:
-	case KIND_POOL:
-		verdict_end(m, child);
-		break;
-	case KIND_JOB:
-		works_child_ended(m->works, child);
-		break;
 	case KIND_METRICS:
 		exporter_ended(m->exporter, child);
 		break;
 	default:
+		m->role->on_child_end(m, child);
 		break;
 	}
 	if (m->is_stopping)

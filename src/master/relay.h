@@ -9,6 +9,7 @@
 #include "ipc/channel.h"
 
 struct child;
+struct master;
 
 /* For children.c; arg is the master. */
 void relay_message(void *arg, struct child *child, const struct frame *frame);
@@ -17,7 +18,7 @@ void relay_end(void *arg, struct child *child);
 /* For grants.c: the answer goes to the child of that generation. */
 void relay_grant(void *arg, uint32_t generation,
     const struct msg_grant *grant);
-/* For the subscribed connection: one event as JSON. */
-void relay_event(void *arg, const char *text, size_t len);
+/* From the subscribed connection: one event as JSON. */
+void relay_event(struct master *m, const char *text, size_t len);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "ipc/messages.h"
 #include "master/master.h"
+#include "master/role.h"
 
 #include <stdbool.h>
 
@@ -55,6 +56,7 @@ struct counters {
 
 struct master {
 	struct master_params params;
+	const struct role_ops *role;
 	struct conf *conf;
 	struct event_base *base;
 	char worker_id[MSG_WORKER_SIZE];

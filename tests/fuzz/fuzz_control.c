@@ -26,6 +26,37 @@ static struct conf conf = { .log_level = LOG_LEVEL_ERROR,
 	.metrics_listen = nowhere };
 static const char *const bad_settings[] = { "no=such" };
 
+/* A sync worker that no Redis has told anything. */
+static void
+count_nothing(const struct master *m, struct role_figures *figures)
+{
+	(void)m, (void)figures;
+}
+
+static void
+add_nothing(const struct master *m, json_t *json)
+{
+	(void)m, (void)json;
+}
+
+static void
+do_nothing(struct master *m)
+{
+	(void)m;
+}
+
+static const struct role_ops *
+make_role(void)
+{
+	static struct role_ops role;
+
+	role = role_sync;
+	role.count = count_nothing;
+	role.describe = role.add_status = add_nothing;
+	role.stop = do_nothing;
+	return &role;
+}
+
 static struct master *
 make_master(void)
 {
@@ -33,6 +64,7 @@ make_master(void)
 
 	if (m.base != NULL)
 		return &m;
+	m.role = make_role();
 	m.base = event_base_new();
 	m.params.conf = &conf;
 	m.params.overrides = bad_settings; /* "reload" changes nothing */
