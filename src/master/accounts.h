@@ -90,8 +90,6 @@ struct accounts {
 	bool is_budget_stale;
 	uint64_t listing; /* number of the reconcile under way */
 	int64_t listing_since_mono;
-	unsigned stillborn;	  /* pool children in a row without a pass */
-	int64_t no_fork_until_mono; /* because of them */
 };
 
 struct accounts *accounts_new(struct master *m);

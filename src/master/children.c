@@ -231,7 +231,8 @@ hangs(struct child *child)
 		return;
 	}
 	kill(child->pid, SIGKILL);
-	child->was_hung = child->state != CHILD_STOPPING;
+	if (child->state != CHILD_STOPPING)
+		child->cause = CAUSE_HUNG;
 	log_warn(&child->owner->log,
 	    "child does not %s, killed kind=%s pid=%d after_msecs=%lld",
 	    child->state == CHILD_STARTING ? "start" :
@@ -241,6 +242,23 @@ hangs(struct child *child)
 	snprintf(child->why, sizeof(child->why), "no answer while %s",
 	    child_state_name(child->state));
 	change_state(child, CHILD_KILLED, 0);
+}
+
+/* The first reason is the cause; the rest follows from it. */
+static void
+note_cause(struct child *child, enum child_cause cause, const char *why)
+{
+	if (child->cause != CAUSE_ITSELF)
+		return;
+	child->cause = cause;
+	strlcpy(child->why, why, sizeof(child->why));
+}
+
+static void
+kill_for(struct child *child, enum child_cause cause, const char *why)
+{
+	note_cause(child, cause, why);
+	child_happens(child, ON_KILL);
 }
 
 /* --- the channel -------------------------------------------------------- */
@@ -328,7 +346,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 			break;
 	/* A child without channel is of no use, ending or not. */
 	if (child->channel == -1 && child->state != CHILD_GONE)
-		child_kill(child, "closed its channel");
+		kill_for(child, CAUSE_CLOSED, "closed its channel");
 }
 
 static void
@@ -384,7 +402,7 @@ child_send(struct child *child, enum msg_type type, const void *payload)
 	if (child->n_queue == 0 && err.kind != ERR_TEMPORARY)
 		return -1; /* gone: its exit comes */
 	if (child->n_queue >= QUEUE_MAX) {
-		child_kill(child, "does not read its channel");
+		kill_for(child, CAUSE_DEAF, "does not read its channel");
 		return -1;
 	}
 	GROW(child->queue, child->n_queue, child->cap_queue);
@@ -397,14 +415,6 @@ child_send(struct child *child, enum msg_type type, const void *payload)
 }
 
 /* --- what the master does ----------------------------------------------- */
-
-/* The first reason is the cause; the rest follows from it. */
-static void
-note_why(struct child *child, const char *why)
-{
-	if (child->why[0] == '\0')
-		strlcpy(child->why, why, sizeof(child->why));
-}
 
 /* A later one is found when its timer rings for the one before; for a nearer
  * one it is rung by hand (proc/slots.c).  Before its first word it has none. */
@@ -444,15 +454,14 @@ child_is_done(struct child *child)
 void
 child_stop(struct child *child, const char *why)
 {
-	note_why(child, why);
+	note_cause(child, CAUSE_WISH, why);
 	child_happens(child, ON_STOP);
 }
 
 void
 child_kill(struct child *child, const char *why)
 {
-	note_why(child, why);
-	child_happens(child, ON_KILL);
+	kill_for(child, CAUSE_WISH, why);
 }
 
 void
@@ -462,6 +471,7 @@ child_talks_nonsense(struct child *child, const char *what)
 		return;
 	log_error(&child->owner->log, "child talks nonsense, killed kind=%s "
 	    "pid=%d: %s", child_kind_name(child->kind), (int)child->pid, what);
+	child->cause = CAUSE_NONSENSE;
 	snprintf(child->why, sizeof(child->why), "nonsense: %s", what);
 	child_happens(child, ON_NONSENSE);
 	close_channel(child);
@@ -648,7 +658,7 @@ was_never(struct child *child)
 {
 	log_error(&child->owner->log, "no %s child could be made: %s",
 	    child_kind_name(child->kind), child->why);
-	child->was_not_made = true;
+	child->cause = CAUSE_NOT_MADE;
 	child->wait_status = EXIT_RETRY << 8;
 	is_gone(child);
 }

@@ -24,6 +24,7 @@ struct account;
 struct clerk;
 struct event;
 struct event_base;
+struct pool;
 struct work;
 
 #define CHILD_STATES(X)                                                      \
@@ -41,6 +42,17 @@ enum child_state {
 };
 const char *child_state_name(enum child_state state);
 
+/* Why the master ended it; the first reason is the cause, the rest follows. */
+enum child_cause {
+	CAUSE_ITSELF,	/* it did not */
+	CAUSE_WISH,	/* asked to end, or killed, for no fault of its own */
+	CAUSE_NOT_MADE, /* there never was such a process */
+	CAUSE_HUNG,
+	CAUSE_NONSENSE,
+	CAUSE_CLOSED, /* its channel */
+	CAUSE_DEAF,   /* does not read its channel */
+};
+
 enum child_event {
 	ON_HELLO,    /* it runs */
 	ON_WORK,     /* the master gave it work */
@@ -56,6 +68,7 @@ enum child_event {
 
 struct child {
 	TAILQ_ENTRY(child) entry;
+	TAILQ_ENTRY(child) pool_entry;
 	struct children *owner;
 	enum child_kind kind;
 	enum child_state state;
@@ -72,11 +85,10 @@ struct child {
 	int64_t since_mono_msecs; /* in this state */
 	int64_t born_mono_msecs;
 	int wait_status; /* when gone */
-	bool was_hung;	 /* killed because it did not answer */
-	bool was_not_made;   /* there never was such a process */
 	bool has_said_hello; /* while its pid is not known */
 	bool is_to_be_briefed; /* has asked what it must know to begin */
-	char why[80];	 /* it was stopped or killed */
+	enum child_cause cause;
+	char why[80]; /* it was stopped or killed, for people */
 	char activity[64];
 
 	/* what it works for; all NULL: nothing */
@@ -86,8 +98,11 @@ struct child {
 	struct uuid account_id; /* null: none; stays when account is gone */
 	int64_t idling_since_mono; /* hot: 0 = not idling */
 	bool has_reported;	   /* its failure is known already */
-	bool has_passed;	   /* pool: ended a pass, well or not */
-	bool is_old; /* settings changed: ends after this work */
+
+	/* pool.c */
+	struct pool *pool; /* NULL: it came with its work */
+	bool has_worked;   /* ended a piece of work, well or not */
+	bool is_old;	   /* settings changed: ends after this work */
 };
 
 struct children_params {
@@ -99,7 +114,8 @@ struct children_params {
 	 * before. */
 	void (*on_message)(void *arg, struct child *child,
 	    const struct frame *frame);
-	/* Reaped, its last words heard.  Forget all pointers to it. */
+	/* Reaped, its last words heard: child_end.h says what that was.  Forget
+	 * all pointers to it. */
 	void (*on_end)(void *arg, struct child *child);
 	void *arg;
 };
@@ -111,7 +127,7 @@ void children_free(struct children **children);
 /* false: so many are asked for already that nobody should ask now. */
 bool children_have_room(const struct children *children);
 /* `task` is read at once.  deadline: DEADLINE_NONE without a lease.  Whether it
- * could be made is known later: on_end with was_not_made. */
+ * could be made is known later: on_end with CAUSE_NOT_MADE. */
 struct child *child_spawn(struct children *children, enum child_kind kind,
     int64_t deadline_boot_msecs, const void *task, struct err *err);
 /* -1: the child does not listen (it is then killed). */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "redis/loop.h"
+#include "master/child_end.h"
 #include "master/children.h"
 #include "master/state.h"
 #include "proc/spawn.h"
@@ -222,6 +223,7 @@ clerk_ready(struct clerk *clerk, struct child *child)
 void
 clerk_ended(struct clerk *clerk, struct child *child)
 {
+	bool is_wished = child_end_meaning(child) == MEANS_AGAIN;
 	struct question *q, *next;
 	char how[64];
 
@@ -230,11 +232,11 @@ clerk_ended(struct clerk *clerk, struct child *child)
 	clerk->child = NULL;
 	clerk->is_ready = false;
 	q = TAILQ_FIRST(&clerk->questions);
-	if (!clerk->is_stopped && !child->is_old)
+	if (!is_wished)
 		log_warn(&clerk->log, "clerk ended (%s) with %zu questions %s",
 		    child_exit_describe(child->wait_status, how, sizeof(how)),
 		    clerk->n_sent, child->why);
-	if (q != NULL && q->is_sent && !child->is_old &&
+	if (q != NULL && q->is_sent && !is_wished &&
 	    ++q->tries >= TRIES_MAX)
 		finish(clerk, q, ERR_TEMPORARY, "the clerk died of it");
 	TAILQ_FOREACH_SAFE(q, &clerk->questions, entry, next)
@@ -242,7 +244,7 @@ clerk_ended(struct clerk *clerk, struct child *child)
 	clerk->n_sent = 0;
 	if (clerk->is_stopped)
 		return;
-	if (child->is_old) {
+	if (is_wished) {
 		hire(clerk);
 		return;
 	}
@@ -256,7 +258,6 @@ clerk_renew(struct clerk *clerk)
 {
 	if (clerk->child == NULL)
 		return;
-	clerk->child->is_old = true;
 	clerk->is_ready = false;
 	child_stop(clerk->child, "settings changed");
 }

@@ -19,6 +19,7 @@
 #include "master/children.h"
 #include "master/grants.h"
 #include "master/hosts.h"
+#include "master/pool.h"
 #include "master/tiers.h"
 
 #include <bsd/string.h>
@@ -29,7 +30,7 @@
 #define LOOK_MSECS 60000
 /* A fork of the master takes about a millisecond: not all in one turn. */
 #define FORKS_A_TURN 10
-/* An idle pool child above pool_min is kept so long. */
+/* An idle poll child above pool_min is kept so long. */
 #define LINGER_MSECS 30000
 /* Due polls without a child: one becomes ready, and wakes us, or this. */
 #define NO_CHILD_YET_MSECS 1000
@@ -49,7 +50,7 @@ struct due {
 struct turn {
 	struct master *m;
 	int64_t now, next;
-	unsigned forks;
+	unsigned forks_left;
 	struct due *due;
 	size_t n_due, cap_due;
 	struct account **hot; /* to get a hot child */
@@ -86,7 +87,7 @@ silence_msecs(const struct conf *conf, enum child_kind kind)
 static bool
 may_fork(const struct turn *turn)
 {
-	return turn->forks < FORKS_A_TURN &&
+	return turn->forks_left > 0 &&
 	    children_have_room(turn->m->children);
 }
 
@@ -110,7 +111,7 @@ start_hot(struct turn *turn, struct account *account)
 
 	strlcpy(task.owner, m->worker_id, sizeof(task.owner));
 	strlcpy(task.email, account->email, sizeof(task.email));
-	turn->forks++;
+	turn->forks_left--;
 	child = child_spawn(m->children, KIND_HOT,
 	    account->deadline_boot_msecs, &task, &err);
 	if (child == NULL) {
@@ -211,6 +212,29 @@ start_hots(struct turn *turn)
 
 /* --- polls -------------------------------------------------------------- */
 
+static size_t
+polls_min(const struct conf *conf)
+{
+	return (size_t)conf->pool_min;
+}
+
+static size_t
+polls_max(const struct conf *conf)
+{
+	return (size_t)conf->pool_max;
+}
+
+static int64_t
+polls_pause(const struct conf *conf, unsigned n)
+{
+	return policy_pause(conf, ERR_TEMPORARY, n, 0, arc4random());
+}
+
+const struct pool_rules dispatch_polls = {
+	.kind = KIND_POOL, .min = polls_min, .max = polls_max,
+	.linger_msecs = LINGER_MSECS, .pause = polls_pause,
+};
+
 static void
 note_due(struct turn *turn, struct account *account)
 {
@@ -268,57 +292,6 @@ start_pass(struct turn *turn, struct child *child, const struct due *due)
 		child_kill(child, "took no work");
 }
 
-static struct child *
-next_free(struct child *child)
-{
-	while (child != NULL && (child->kind != KIND_POOL ||
-	    child->state != CHILD_READY || child->is_old))
-		child = child_next(child);
-	return child;
-}
-
-static size_t
-count_pool(const struct master *m, enum child_state state)
-{
-	const struct child *child;
-	size_t n = 0;
-
-	for (child = children_first(m->children); child != NULL;
-	    child = child_next(child))
-		if (child->kind == KIND_POOL && child->state == state)
-			n++;
-	return n;
-}
-
-static void
-fork_pool(struct turn *turn, size_t wanted)
-{
-	struct master *m = turn->m;
-	struct err err = ERR_INIT;
-	size_t starting;
-
-	if (wanted == 0)
-		return;
-	starting = count_pool(m, CHILD_STARTING);
-	if (turn->now < m->accounts->no_fork_until_mono) {
-		if (starting < wanted)
-			look_at(turn, m->accounts->no_fork_until_mono);
-		return;
-	}
-	while (starting < wanted && may_fork(turn) &&
-	    children_of(m->children, KIND_POOL) < (size_t)m->conf->pool_max) {
-		turn->forks++;
-		if (child_spawn(m->children, KIND_POOL, DEADLINE_NONE, NULL,
-			&err) == NULL) {
-			log_error(NULL, "%s", err.text);
-			look_at(turn, turn->now + 1000);
-			return;
-		}
-		m->counters.child_starts++;
-		starting++;
-	}
-}
-
 /* A host that wants fewer of us is not asked for one more (R-CONN-3). */
 static int64_t
 poll_ready(const struct turn *turn, const struct account *account)
@@ -343,7 +316,7 @@ place_polls(struct turn *turn)
 
 	if (turn->n_due == 0)
 		return;
-	child = next_free(children_first(turn->m->children));
+	child = pool_idle(turn->m->polls);
 	if (turn->n_due > 1)
 		qsort(turn->due, turn->n_due, sizeof(*turn->due), by_time);
 	for (i = 0; i < turn->n_due; i++) {
@@ -353,39 +326,15 @@ place_polls(struct turn *turn)
 		} else if (child == NULL) {
 			wanted++;
 		} else {
-			next = next_free(child_next(child));
+			next = pool_next_idle(child);
 			start_pass(turn, child, &turn->due[i]);
 			child = next;
 		}
 	}
 	if (wanted > 0)
 		look_at(turn, turn->now + NO_CHILD_YET_MSECS);
-	fork_pool(turn, wanted);
-}
-
-/* Idle children above pool_min end after a while, old ones at once. */
-static void
-trim_pool(struct turn *turn)
-{
-	struct child *child, *next;
-	size_t idle;
-
-	/* Most turns: hot children need not be walked for that. */
-	if (children_of(turn->m->children, KIND_POOL) <=
-	    (size_t)turn->m->conf->pool_min)
-		return;
-	idle = count_pool(turn->m, CHILD_READY);
-	for (child = next_free(children_first(turn->m->children));
-	    child != NULL && idle > (size_t)turn->m->conf->pool_min;
-	    child = next) {
-		next = next_free(child_next(child));
-		if (turn->now - child->since_mono_msecs < LINGER_MSECS) {
-			look_at(turn, child->since_mono_msecs + LINGER_MSECS);
-			continue;
-		}
-		child_stop(child, "not needed");
-		idle--;
-	}
+	look_at(turn, pool_grow(turn->m->polls, wanted, &turn->forks_left,
+	    turn->now));
 }
 
 /* --- taking over --- */
@@ -407,7 +356,8 @@ void
 dispatch_run(int fd, short what, void *arg)
 {
 	struct master *m = arg;
-	struct turn turn = { .m = m, .now = clock_mono_msecs() };
+	struct turn turn = { .m = m, .now = clock_mono_msecs(),
+		.forks_left = FORKS_A_TURN };
 	int64_t boot = clock_boot_msecs();
 	struct account *account;
 	size_t at;
@@ -434,7 +384,7 @@ dispatch_run(int fd, short what, void *arg)
 	}
 	start_hots(&turn);
 	place_polls(&turn);
-	trim_pool(&turn);
+	look_at(&turn, pool_trim(m->polls, turn.now));
 	free(turn.hot);
 	free(turn.due);
 	/* What was asked for in this turn comes before what we found. */

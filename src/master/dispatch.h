@@ -12,11 +12,15 @@
 #include <stdbool.h>
 
 struct account;
+struct pool_rules;
 
 /* Something changed: look at the end of this turn of the loop. */
 void dispatch_soon(struct master *m);
 /* The timer's callback; arg is the master. */
 void dispatch_run(int fd, short what, void *arg);
+
+/* The children that poll: m->polls. */
+extern const struct pool_rules dispatch_polls;
 
 /* When its hot child may be started (mono). */
 int64_t account_hot_next(const struct account *account);

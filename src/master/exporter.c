@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "redis/loop.h"
+#include "master/child_end.h"
 #include "master/children.h"
 #include "master/metrics.h"
 
@@ -105,7 +106,7 @@ exporter_ended(struct exporter *exporter, struct child *child)
 	exporter->child = NULL;
 	if (exporter->is_stopped)
 		return;
-	if (child->is_old) {
+	if (child_end_meaning(child) == MEANS_AGAIN) {
 		start_child(exporter);
 		return;
 	}
@@ -124,7 +125,6 @@ exporter_renew(struct exporter *exporter)
 		start_child(exporter);
 		return;
 	}
-	exporter->child->is_old = true;
 	child_stop(exporter->child, "settings changed");
 }
 

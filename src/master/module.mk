@@ -1,10 +1,12 @@
 noinst_LIBRARIES += libmaster.a
 libmaster_a_SOURCES = \
 	src/master/accounts.c src/master/accounts.h \
+	src/master/child_end.c src/master/child_end.h \
 	src/master/children.c src/master/children.h \
 	src/master/clerk.c src/master/clerk.h \
 	src/master/commands.c \
 	src/master/control.c src/master/control.h \
+	src/master/crash_note.c src/master/crash_note.h \
 	src/master/dispatch.c src/master/dispatch.h \
 	src/master/explain.c \
 	src/master/exporter.c src/master/exporter.h \
@@ -14,6 +16,7 @@ libmaster_a_SOURCES = \
 	src/master/metrics.c src/master/metrics.h \
 	src/master/ownership.c src/master/ownership.h \
 	src/master/policy.c src/master/policy.h \
+	src/master/pool.c src/master/pool.h \
 	src/master/relay.c src/master/relay.h \
 	src/master/reply.h \
 	src/master/role.h \

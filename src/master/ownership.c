@@ -13,6 +13,8 @@
 #include "redis/redis.h"
 #include "master/accounts.h"
 #include "master/clerk.h"
+#include "master/dispatch.h"
+#include "master/pool.h"
 
 static bool
 may_claim(void *arg)
@@ -98,6 +100,7 @@ void
 ownership_begin(struct master *m)
 {
 	m->accounts = accounts_new(m);
+	m->polls = pool_new(m, &dispatch_polls, NULL);
 	m->keeper = keeper_new(&(struct keeper_params){ .base = m->base,
 	    .redis = m->redis, .conf = m->conf, .worker_id = m->worker_id,
 	    .may_claim = may_claim, .on_won = on_won,
@@ -106,6 +109,14 @@ ownership_begin(struct master *m)
 	    .on_reconcile = on_reconcile,
 	    .on_unlisted = on_unlisted, .describe = master_describe,
 	    .arg = m });
+}
+
+void
+ownership_end(struct master *m)
+{
+	keeper_free(&m->keeper);
+	pool_free(&m->polls);
+	accounts_free(&m->accounts);
 }
 
 void

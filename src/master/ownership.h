@@ -9,8 +9,9 @@
 
 #include "master/state.h"
 
-/* Makes m->accounts and m->keeper. */
+/* Makes and frees m->accounts, m->polls and m->keeper. */
 void ownership_begin(struct master *m);
+void ownership_end(struct master *m);
 /* What was put off is done now, not at the next interval. */
 void ownership_postgres_back(struct master *m);
 

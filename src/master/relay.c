@@ -20,6 +20,7 @@
 #include "master/dispatch.h"
 #include "master/exporter.h"
 #include "master/grants.h"
+#include "master/pool.h"
 #include "master/verdict.h"
 #include "master/works.h"
 #include "proc/vault.h"
@@ -213,10 +214,7 @@ on_pass_done(struct master *m, struct child *child,
 		return;
 	child->account_id = (struct uuid){ .bytes = { 0 } };
 	grants_drop_account(m->grants, child->generation, clock_mono_msecs());
-	if (child->is_old)
-		child_stop(child, "settings changed");
-	else
-		child_is_done(child);
+	pool_child_done(child);
 }
 
 static void

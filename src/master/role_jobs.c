@@ -11,6 +11,7 @@
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/metrics.h"
+#include "master/pool.h"
 #include "master/relay.h"
 #include "master/reply.h"
 #include "master/works.h"
@@ -112,7 +113,7 @@ jobs_on_postgres_up(struct master *m)
 static void
 jobs_on_ready(struct master *m, struct child *child)
 {
-	(void)child;
+	pool_child_ready(child);
 	works_run(m->works);
 }
 

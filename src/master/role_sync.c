@@ -14,6 +14,7 @@
 #include "master/children.h"
 #include "master/dispatch.h"
 #include "master/ownership.h"
+#include "master/pool.h"
 #include "master/relay.h"
 #include "master/reply.h"
 #include "master/tiers.h"
@@ -64,13 +65,6 @@ sync_is_quiet(const struct master *m)
 	return accounts_count(m->accounts) == 0 && keeper_is_quiet(m->keeper);
 }
 
-static void
-sync_end(struct master *m)
-{
-	keeper_free(&m->keeper);
-	accounts_free(&m->accounts);
-}
-
 /* --- orders ------------------------------------------------------------- */
 
 static void
@@ -90,17 +84,7 @@ sync_undrain(struct master *m)
 static void
 sync_reload(struct master *m)
 {
-	struct child *child, *next;
-
-	for (child = children_first(m->children); child != NULL;
-	    child = next) {
-		next = child_next(child);
-		if (child->kind != KIND_POOL)
-			continue;
-		child->is_old = true;
-		if (child->state == CHILD_READY)
-			child_stop(child, "settings changed");
-	}
+	pool_reload(m->polls);
 	dispatch_soon(m);
 }
 
@@ -125,8 +109,7 @@ sync_on_ready(struct master *m, struct child *child)
 		child_prolong(child, silence_msecs(m->conf, KIND_HOT));
 		return;
 	}
-	if (child->is_old)
-		child_stop(child, "settings changed");
+	pool_child_ready(child);
 	dispatch_soon(m);
 }
 
@@ -291,7 +274,7 @@ const struct role_ops role_sync = {
 	.start = sync_start,
 	.stop = sync_stop,
 	.is_quiet = sync_is_quiet,
-	.end = sync_end,
+	.end = ownership_end,
 	.drain = sync_drain,
 	.undrain = sync_undrain,
 	.reload = sync_reload,

@@ -27,6 +27,7 @@ struct grants;
 struct heartbeat;
 struct json_t;
 struct keeper;
+struct pool;
 struct redis;
 struct works;
 
@@ -76,6 +77,7 @@ struct master {
 	/* sync */
 	struct keeper *keeper;
 	struct accounts *accounts;
+	struct pool *polls;
 
 	/* jobs */
 	struct heartbeat *heartbeat;

@@ -3,27 +3,22 @@
  *
  * Runs in: master.  Never blocks.
  *
- * Policy is a row: the table `ends` says for each way a child can end whether
- * it is a failure of the account, of which kind, and whether the step it was
- * at counts as an attempt.  A failure the child has reported itself is not
- * counted twice.
+ * What the end of a child means is a row of child_end.c; here is what is done
+ * about it.  A failure the child has reported itself is not counted twice.
  */
 #include "master/verdict.h"
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "master/accounts.h"
+#include "master/child_end.h"
 #include "master/children.h"
-#include "master/clerk.h"
+#include "master/crash_note.h"
 #include "master/dispatch.h"
 #include "master/grants.h"
 #include "master/hosts.h"
+#include "master/pool.h"
 #include "master/tiers.h"
-
-#include <bsd/string.h>
-
-#include <signal.h>
-#include <sys/wait.h>
 
 /* A hot child that has idled so long has proved itself. */
 #define PROVED_MSECS 60000
@@ -266,8 +261,6 @@ verdict_pass(struct master *m, struct child *child, struct account *account,
 	if (child->kind == KIND_POOL) {
 		unsigned scope = account->pool_scope;
 
-		child->has_passed = true;
-		m->accounts->stillborn = 0;
 		account->pool = NULL;
 		child->account = NULL;
 		child->account_id = (struct uuid){ .bytes = { 0 } };
@@ -303,65 +296,6 @@ verdict_idling(struct master *m, struct child *child, struct account *account)
 
 /* --- an end ------------------------------------------------------------- */
 
-enum blame {
-	BLAME_EARLY,   /* ended well, but with a pass in hand */
-	BLAME_ACCOUNT, /* a failure */
-	BLAME_FENCED,  /* no longer the owner */
-};
-
-static const struct end {
-	int status; /* exit status; -1: a signal not ours, or unknown */
-	enum blame blame;
-	enum err_kind kind;
-	bool is_death; /* its note of a risky step counts */
-} ends[] = {
-	{ EXIT_DONE, BLAME_EARLY, ERR_TEMPORARY, false },
-	{ EXIT_RETRY, BLAME_ACCOUNT, ERR_TEMPORARY, false },
-	{ EXIT_AUTH, BLAME_ACCOUNT, ERR_AUTH, false },
-	{ EXIT_FENCED, BLAME_FENCED, ERR_FENCED, false },
-	{ EXIT_LEASE_LOST, BLAME_ACCOUNT, ERR_DEADLINE, false },
-	{ EXIT_CONFIG, BLAME_ACCOUNT, ERR_CONFIG, false },
-	{ EXIT_MASTER_GONE, BLAME_ACCOUNT, ERR_TEMPORARY, false },
-	{ EXIT_STEP_LIMIT, BLAME_ACCOUNT, ERR_TEMPORARY, true },
-	{ EXIT_BUG, BLAME_ACCOUNT, ERR_TEMPORARY, true },
-	{ -1, BLAME_ACCOUNT, ERR_TEMPORARY, true },
-};
-
-static const struct end *
-end_of(int wait_status)
-{
-	int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
-	const struct end *end = ends;
-
-	while (end->status != status && end->status != -1)
-		end++;
-	return end;
-}
-
-bool
-verdict_was_our_wish(const struct child *child)
-{
-	return child->why[0] != '\0' && !child->was_hung &&
-	    !child->was_not_made &&
-	    strncmp(child->why, "nonsense", 8) != 0 &&
-	    strcmp(child->why, "closed its channel") != 0 &&
-	    strcmp(child->why, "does not read its channel") != 0;
-}
-
-/* "signal 11"; "signal 9 (nonsense: ...)". */
-static const char *
-describe_end(const struct child *child, char *out, size_t size)
-{
-	char how[64];
-
-	child_exit_describe(child->wait_status, how, sizeof(how));
-	if (child->why[0] == '\0' || WIFEXITED(child->wait_status))
-		snprintf(out, size, "%s", how);
-	else
-		snprintf(out, size, "%s (%s)", how, child->why);
-	return out;
-}
-
 static void
 account_note_death(struct account *account, const struct slot_note *note)
 {
@@ -371,51 +305,6 @@ account_note_death(struct account *account, const struct slot_note *note)
 
 	account->deaths_there = is_there ? account->deaths_there + 1 : 1;
 	account->last_death = *note;
-}
-
-/* What killed it is known by its name, and will be gone around. */
-static bool
-ask_to_count(struct master *m, const struct slot_note *note, const char *how)
-{
-	struct msg_risk risk = {
-		.account_id = note->account_id,
-		.folder_id = note->folder_id,
-		.step = note->step,
-		.uid_from = note->uid_from,
-		.uid_to = note->uid_to,
-	};
-
-	strlcpy(risk.how, how, sizeof(risk.how));
-	clerk_ask(m->clerk, MSG_RISK, &risk, sizeof(risk), NULL, NULL);
-	return m->is_postgres_up;
-}
-
-bool
-verdict_risk(struct master *m, struct child *child)
-{
-	struct slot_note note;
-	char how[160], text[UUID_TEXT_SIZE];
-
-	if (verdict_was_our_wish(child) ||
-	    !end_of(child->wait_status)->is_death)
-		return false;
-	m->counters.child_deaths++;
-	slot_read_note(child->slot, &note);
-	describe_end(child, how, sizeof(how));
-	log_error(NULL, "child died kind=%s pid=%d account_id=%s step=%u "
-	    "folder_id=%lld uids=%u:%u activity=\"%s\": %s",
-	    child_kind_name(child->kind), (int)child->pid,
-	    uuid_format(&child->account_id, text), note.step,
-	    (long long)note.folder_id, note.uid_from, note.uid_to,
-	    child->activity, how);
-	/* The note is the child's: it may only speak of its own account. */
-	if (note.step == 0 || uuid_is_null(&note.account_id) ||
-	    (!uuid_is_null(&child->account_id) &&
-		!uuid_is_equal(&note.account_id, &child->account_id)))
-		return false;
-	if (child->account != NULL)
-		account_note_death(child->account, &note);
-	return ask_to_count(m, &note, how);
 }
 
 /* A hot child that failed waits by itself: polls go on. */
@@ -457,68 +346,67 @@ costs_no_pause(struct account *account, const struct master *m,
 }
 
 static void
-blame(struct master *m, struct account *account, struct child *child,
-    bool is_known)
+child_failed(struct master *m, struct account *account, struct child *child)
 {
-	const struct end *end = end_of(child->wait_status);
 	char how[160], text[MSG_TEXT_SIZE];
 
-	if (verdict_was_our_wish(child) ||
-	    (is_known && costs_no_pause(account, m, child)))
+	if (child->has_reported)
 		return;
-	if (end->blame == BLAME_FENCED) {
+	snprintf(text, sizeof(text), "%s child ended: %s",
+	    child_kind_name(child->kind), child_end_describe(child, how,
+	    sizeof(how)));
+	account_failed(account, m, child_end_failure(child), 0, text);
+}
+
+/* May free the account. */
+static void
+handle_end(struct master *m, struct account *account, struct child *child)
+{
+	switch (child_end_meaning(child)) {
+	case MEANS_NOT_OURS:
 		m->counters.fenced++;
 		account_leave(account, m, "fenced",
 		    m->conf->claim_interval * 1000);
-		return;
-	}
-	if (child->was_not_made) { /* no account's fault: it is polled */
+		break;
+	case MEANS_HOT_SOON: /* no account's fault: it is polled */
 		account->hot_not_before_mono = clock_mono_msecs() +
 		    UNMADE_MSECS;
-		return;
-	}
-	if (child->kind == KIND_HOT)
+		break;
+	case MEANS_HOT_BACKOFF:
 		hot_failed(m, account, child);
-	if (child->has_reported ||
-	    (child->kind == KIND_HOT && end->blame == BLAME_EARLY))
-		return;
-	snprintf(text, sizeof(text), "%s child ended: %s",
-	    child_kind_name(child->kind), describe_end(child, how,
-	    sizeof(how)));
-	account_failed(account, m, end->kind, 0, text);
-}
-
-/* A pool child that ended before it was given anything: no account is to
- * blame, and the next would fare alike. */
-static void
-note_stillborn(struct master *m, const struct child *child)
-{
-	if (child->kind != KIND_POOL || child->has_passed ||
-	    child->account != NULL || verdict_was_our_wish(child))
-		return;
-	m->accounts->stillborn++;
-	m->accounts->no_fork_until_mono = clock_mono_msecs() +
-	    policy_pause(m->conf, ERR_TEMPORARY, m->accounts->stillborn, 0,
-		arc4random());
+		break;
+	case MEANS_HOT_FAILURE:
+		hot_failed(m, account, child);
+		child_failed(m, account, child);
+		break;
+	case MEANS_FAILURE:
+		child_failed(m, account, child);
+		break;
+	default:
+		break;
+	}
 }
 
 void
 verdict_end(struct master *m, struct child *child)
 {
 	struct account *account = child->account;
-	bool is_known = verdict_risk(m, child);
+	struct slot_note note;
+	bool is_known = crash_note_report(m, child, &note);
 
-	note_stillborn(m, child);
+	pool_child_ended(child, is_known, clock_mono_msecs());
 	if (account != NULL) {
+		if (note.step != 0)
+			account_note_death(account, &note);
 		child->account = NULL;
 		if (account->hot == child)
 			account->hot = NULL;
 		if (account->pool == child)
 			account->pool = NULL;
-		if (account->state == ACCOUNT_OWNED)
-			blame(m, account, child, is_known); /* may free it */
-		else
+		if (account->state != ACCOUNT_OWNED)
 			account_leave_step(account, m);
+		else if (!is_known || !costs_no_pause(account, m, child))
+			handle_end(m, account, child);
 	}
 	dispatch_soon(m);
 }

@@ -19,9 +19,5 @@ void verdict_idling(struct master *m, struct child *child,
     struct account *account);
 /* A hot or pool child is gone; its account may be gone, too. */
 void verdict_end(struct master *m, struct child *child);
-/* Killed or stopped by us, other than for hanging or nonsense. */
-bool verdict_was_our_wish(const struct child *child);
-/* A child that died in a risky step: the clerk counts it (R-SYNC-9). */
-bool verdict_risk(struct master *m, struct child *child);
 
 #endif

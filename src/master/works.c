@@ -18,13 +18,16 @@
 #include "lease/idmap.h"
 #include "redis/loop.h"
 #include "redis/redis.h"
+#include "master/child_end.h"
 #include "master/children.h"
 #include "master/clerk.h"
-#include "master/verdict.h"
+#include "master/crash_note.h"
+#include "master/pool.h"
 
 #include <bsd/string.h>
 #include <bsd/sys/queue.h>
 
+#include <limits.h>
 #include <stdlib.h>
 
 /* The child ends a job by itself at the timeout; this much later it hangs. */
@@ -33,8 +36,9 @@
 #define WAITING_MAX 1000
 /* An idle child is kept so long. */
 #define LINGER_MSECS 30000
-/* A child that lived no longer than this: the next is forked so much later. */
-#define STILLBORN_MSECS 1000
+/* A child that lived no longer than this ended early: the next is started so
+ * much later.  Not growing: people wait for what these do. */
+#define EARLY_MSECS 1000
 /* Well within JOB_LOCK_SECS, also when the clerk is busy. */
 #define HOLD_MSECS (JOB_LOCK_SECS * 1000 / 6)
 
@@ -74,7 +78,9 @@ struct works {
 	struct event *hold;
 	struct event *upkeep;
 	struct event *trim;
-	int64_t no_fork_until_mono;
+	struct event *again;
+	struct job_task task;
+	struct pool *pool;
 	bool is_stopped;
 };
 
@@ -104,61 +110,31 @@ work_id(const struct work *work)
 
 /* --- children ----------------------------------------------------------- */
 
-static struct child *
-find_child(const struct works *works, bool (*is_it)(const struct child *))
+static size_t
+jobs_min(const struct conf *conf)
 {
-	struct child *child;
-
-	for (child = children_first(works->m->children); child != NULL;
-	    child = child_next(child))
-		if (child->kind == KIND_JOB && is_it(child))
-			return child;
-	return NULL;
-}
-
-static bool
-is_free(const struct child *child)
-{
-	return child->state == CHILD_READY && !child->is_old;
-}
-
-static bool
-is_coming(const struct child *child)
-{
-	return child->state == CHILD_STARTING;
+	return (size_t)conf->pool_min;
 }
 
 static size_t
-count_children(const struct works *works,
-    bool (*is_it)(const struct child *))
+jobs_max(const struct conf *conf)
 {
-	const struct child *child;
-	size_t n = 0;
-
-	for (child = children_first(works->m->children); child != NULL;
-	    child = child_next(child))
-		if (child->kind == KIND_JOB && is_it(child))
-			n++;
-	return n;
+	return (size_t)(conf->interactive_concurrency +
+	    conf->bulk_concurrency);
 }
 
-static void
-fork_child(struct works *works)
+static int64_t
+jobs_pause(const struct conf *conf, unsigned n)
 {
-	struct job_task task;
-	struct err err = ERR_INIT;
-
-	strlcpy(task.worker_id, works->m->worker_id, sizeof(task.worker_id));
-	if (child_spawn(works->m->children, KIND_JOB, DEADLINE_NONE, &task,
-		&err) == NULL) {
-		log_error(&works->log, "%s", err.text);
-		works->no_fork_until_mono = clock_mono_msecs() +
-		    STILLBORN_MSECS;
-		event_in_msecs(works->trim, STILLBORN_MSECS);
-		return;
-	}
-	works->m->counters.child_starts++;
+	(void)conf, (void)n;
+	return EARLY_MSECS;
 }
+
+static const struct pool_rules job_children = {
+	.kind = KIND_JOB, .min = jobs_min, .max = jobs_max,
+	.linger_msecs = LINGER_MSECS, .early_msecs = EARLY_MSECS,
+	.pause = jobs_pause,
+};
 
 static void
 start_work(struct queue *queue, struct work *work, struct child *child)
@@ -191,14 +167,16 @@ serve(struct queue *queue)
 
 	while ((work = TAILQ_FIRST(&queue->waiting)) != NULL &&
 	    queue->n_running < cap_of(queue) &&
-	    (child = find_child(works, is_free)) != NULL)
+	    (child = pool_idle(works->pool)) != NULL)
 		start_work(queue, work, child);
 }
 
 void
 works_run(struct works *works)
 {
-	size_t i, want = 0, coming;
+	unsigned starts_left = UINT_MAX;
+	int64_t now = clock_mono_msecs(), next;
+	size_t i, want = 0;
 
 	if (works->is_stopped)
 		return;
@@ -211,12 +189,9 @@ works_run(struct works *works)
 		    cap_of(queue) - queue->n_running : 0;
 		want += room < queue->n_waiting ? room : queue->n_waiting;
 	}
-	coming = count_children(works, is_coming);
-	while (coming < want &&
-	    clock_mono_msecs() >= works->no_fork_until_mono) {
-		fork_child(works);
-		coming++;
-	}
+	next = pool_grow(works->pool, want, &starts_left, now);
+	if (next != INT64_MAX)
+		event_in_msecs(works->again, next - now);
 	for (i = 0; i < QUEUES; i++)
 		bell_listen(works->queues[i].bell);
 }
@@ -368,10 +343,10 @@ works_done(struct works *works, struct child *child,
 		    job, account, done->kind, err_kind_name(done->outcome),
 		    done->text);
 	}
-	if (works->is_stopped || child->is_old)
-		child_stop(child, "shutdown or new settings");
+	if (works->is_stopped)
+		child_stop(child, "shutdown");
 	else
-		child_is_done(child);
+		pool_child_done(child);
 }
 
 /* Any worker may take them; without Redis, this one does. */
@@ -406,7 +381,7 @@ lose(struct works *works, struct work *work, struct child *child)
 
 	child->work = NULL;
 	snprintf(lost.how, sizeof(lost.how), "lost with its process: %s",
-	    child->was_hung ? "timeout" : child_exit_describe(
+	    child_end(child) == END_HUNG ? "timeout" : child_exit_describe(
 		child->wait_status, how, sizeof(how)));
 	log_error(&works->log, "job %s job_id=%s pid=%d", lost.how,
 	    uuid_format(&work->id, job), (int)child->pid);
@@ -423,18 +398,12 @@ void
 works_child_ended(struct works *works, struct child *child)
 {
 	struct work *work = child->work;
-	bool is_known = verdict_risk(works->m, child);
+	struct slot_note note;
+	bool is_known = crash_note_report(works->m, child, &note);
 
-	if (work != NULL)
+	pool_child_ended(child, is_known, clock_mono_msecs());
+	if (work != NULL && child_end_meaning(child) == MEANS_JOB_LOST)
 		lose(works, work, child);
-	/* Children that die at birth must not be forked in a tight loop. */
-	if (!is_known && !verdict_was_our_wish(child) && (child->was_not_made ||
-		clock_mono_msecs() - child->born_mono_msecs <
-		    STILLBORN_MSECS)) {
-		works->no_fork_until_mono = clock_mono_msecs() +
-		    STILLBORN_MSECS;
-		event_in_msecs(works->trim, STILLBORN_MSECS);
-	}
 	works_run(works);
 }
 
@@ -527,30 +496,25 @@ on_upkeep(evutil_socket_t fd, short what, void *arg)
 		    NULL);
 }
 
-/* Idle children above pool_min end after a while. */
 static void
 on_trim(evutil_socket_t fd, short what, void *arg)
 {
 	struct works *works = arg;
-	int64_t now = clock_mono_msecs();
-	size_t idle = count_children(works, is_free);
-	struct child *child, *next;
 
 	(void)fd;
 	(void)what;
 	event_in_msecs(works->trim, LINGER_MSECS / 3);
-	for (child = children_first(works->m->children); child != NULL;
-	    child = next) {
-		next = child_next(child);
-		if (idle <= (size_t)works->m->conf->pool_min)
-			break;
-		if (child->kind != KIND_JOB || !is_free(child) ||
-		    now - child->since_mono_msecs < LINGER_MSECS)
-			continue;
-		child_stop(child, "not needed");
-		idle--;
-	}
+	pool_trim(works->pool, clock_mono_msecs());
 	works_run(works);
+}
+
+/* More children may be started now. */
+static void
+on_again(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	works_run(arg);
 }
 
 /*
@@ -561,15 +525,16 @@ void
 works_state_changed(struct works *works, const struct uuid *account_id,
     const char *state)
 {
-	struct child *child;
+	struct work *work;
+	size_t at;
 
 	if (strcmp(state, "disabled") != 0 && strcmp(state, "deleted") != 0)
 		return;
-	for (child = children_first(works->m->children); child != NULL;
-	    child = child_next(child))
-		if (child->kind == KIND_JOB && child->work != NULL &&
-		    uuid_is_equal(&child->account_id, account_id))
-			child_stop(child, "its account is to be left alone");
+	for (at = 0; (work = idmap_next(&works->known, &at, NULL)) != NULL;)
+		if (work->child != NULL && uuid_is_equal(
+			&work->child->account_id, account_id))
+			child_stop(work->child,
+			    "its account is to be left alone");
 }
 
 /* --- life --------------------------------------------------------------- */
@@ -577,16 +542,7 @@ works_state_changed(struct works *works, const struct uuid *account_id,
 void
 works_reload(struct works *works)
 {
-	struct child *child;
-
-	for (child = children_first(works->m->children); child != NULL;
-	    child = child_next(child)) {
-		if (child->kind != KIND_JOB)
-			continue;
-		child->is_old = true;
-		if (child->state == CHILD_READY)
-			child_stop(child, "settings changed");
-	}
+	pool_reload(works->pool);
 	works_run(works);
 }
 
@@ -600,6 +556,7 @@ works_stop(struct works *works)
 	event_del(works->upkeep);
 	event_del(works->hold);
 	event_del(works->trim);
+	event_del(works->again);
 	for (i = 0; i < QUEUES; i++)
 		bell_free(&works->queues[i].bell);
 }
@@ -638,6 +595,10 @@ works_new(struct master *m)
 	works->hold = event_new(m->base, -1, 0, on_hold, works);
 	works->upkeep = event_new(m->base, -1, 0, on_upkeep, works);
 	works->trim = event_new(m->base, -1, 0, on_trim, works);
+	works->again = event_new(m->base, -1, 0, on_again, works);
+	strlcpy(works->task.worker_id, m->worker_id,
+	    sizeof(works->task.worker_id));
+	works->pool = pool_new(m, &job_children, &works->task);
 	event_in_msecs(works->sweep, 0);
 	event_in_msecs(works->hold, HOLD_MSECS);
 	event_in_msecs(works->upkeep, m->conf->search_merge_interval * 1000);
@@ -666,5 +627,7 @@ works_free(struct works **works_p)
 	event_free(works->upkeep);
 	event_free(works->hold);
 	event_free(works->trim);
+	event_free(works->again);
+	pool_free(&works->pool);
 	free(works);
 }

@@ -11,7 +11,7 @@ const char *
 child_kind_name(enum child_kind kind)
 {
 	static const char *const names[KIND_COUNT] = {
-#define X(symbol, name, respawn) [symbol] = name,
+#define X(symbol, name) [symbol] = name,
 		CHILD_KINDS(X)
 #undef X
 	};

@@ -6,16 +6,16 @@
 
 #include "base/banned.h"
 
-/* symbol, name in argv and logs, what its end means */
-#define CHILD_KINDS(X)                                                  \
-	X(KIND_CLERK, "clerk", RESPAWN_BACKOFF)                         \
-	X(KIND_HOT, "hot", RESPAWN_BACKOFF)                             \
-	X(KIND_POOL, "pool", RESPAWN_ON_DEMAND)                         \
-	X(KIND_JOB, "job", RESPAWN_ON_DEMAND)                           \
-	X(KIND_METRICS, "metrics", RESPAWN_BACKOFF)
+/* symbol, name in argv and logs; what its end means: master/child_end.c */
+#define CHILD_KINDS(X)         \
+	X(KIND_CLERK, "clerk") \
+	X(KIND_HOT, "hot")     \
+	X(KIND_POOL, "pool")   \
+	X(KIND_JOB, "job")     \
+	X(KIND_METRICS, "metrics")
 
 enum child_kind {
-#define X(symbol, name, respawn) symbol,
+#define X(symbol, name) symbol,
 	CHILD_KINDS(X)
 #undef X
 	    KIND_COUNT

@@ -15,6 +15,7 @@
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/dispatch.h"
+#include "master/pool.h"
 #include "master/verdict.h"
 
 #include <bsd/string.h>
@@ -175,7 +176,7 @@ is_heard_done(void *arg, uint64_t generation)
 	if (c->account != NULL)
 		verdict_pass(child->all->m, c, c->account, &child->done);
 	if (c->kind == KIND_POOL)
-		child_is_done(c);
+		pool_child_done(c);
 }
 
 static void
@@ -374,7 +375,8 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (child->c.state == CHILD_READY || child->c.state >= CHILD_KILLED)
 		return;
-	child->c.was_hung = child->c.state != CHILD_STOPPING;
+	if (child->c.state != CHILD_STOPPING)
+		child->c.cause = CAUSE_HUNG;
 	strlcpy(child->c.why, "no answer", sizeof(child->c.why));
 	child->c.state = CHILD_KILLED;
 	child_dies(child, SIGKILL, "killed: no answer");
@@ -415,8 +417,10 @@ child_is_done(struct child *child)
 static void
 note_why(struct child *child, const char *why)
 {
-	if (child->why[0] == '\0')
-		strlcpy(child->why, why, sizeof(child->why));
+	if (child->cause != CAUSE_ITSELF)
+		return;
+	child->cause = CAUSE_WISH;
+	strlcpy(child->why, why, sizeof(child->why));
 }
 
 void

@@ -257,8 +257,7 @@ end(struct process *process)
 	current = process;
 	children_end_all(process);
 	redis_free(&m->redis);
-	keeper_free(&m->keeper);
-	accounts_free(&m->accounts);
+	ownership_end(m);
 	clerk_free(&m->clerk);
 	children_free(&m->children);
 	actor_end(&process->actor);

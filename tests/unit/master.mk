@@ -1,12 +1,14 @@
 # Unit tests of src/master; see tests/unit/module.mk for how to add one.
-check_PROGRAMS += test_policy test_grants test_hosts
-TESTS += test_policy test_grants test_hosts
+check_PROGRAMS += test_policy test_grants test_hosts test_pool
+TESTS += test_policy test_grants test_hosts test_pool
 test_policy_SOURCES = tests/unit/test_policy.c
 test_policy_LDADD = libmaster.a libbase.a $(UNIT_LIBS)
 test_grants_SOURCES = tests/unit/test_grants.c
 test_grants_LDADD = libmaster.a liblease.a libredis.a libbase.a $(UNIT_LIBS)
 test_hosts_SOURCES = tests/unit/test_hosts.c
 test_hosts_LDADD = libmaster.a libbase.a $(UNIT_LIBS)
+test_pool_SOURCES = tests/unit/test_pool.c
+test_pool_LDADD = libmaster.a libproc.a libbase.a $(UNIT_LIBS)
 # A real master on a private Redis, with children that misbehave on purpose.
 check_PROGRAMS += test_master
 TESTS += test_master
