@@ -40,7 +40,7 @@ struct options {
 };
 
 static _Noreturn void
-usage(void)
+main_usage(void)
 {
 	fprintf(stderr, "usage: mailherd [-f] [-t] [-V] [-c file] "
 	    "[-o name=value]... [-1 account]\n");
@@ -48,7 +48,7 @@ usage(void)
 }
 
 static void
-read_options(struct options *options, int argc, char **argv)
+main_read_options(struct options *options, int argc, char **argv)
 {
 	int c;
 
@@ -68,18 +68,18 @@ read_options(struct options *options, int argc, char **argv)
 			break;
 		case 'o':
 			if (options->n_overrides == OVERRIDES_MAX)
-				usage();
+				main_usage();
 			options->overrides[options->n_overrides++] = optarg;
 			break;
 		case '1':
 			options->once = optarg;
 			break;
 		default:
-			usage();
+			main_usage();
 		}
 	}
 	if (optind != argc)
-		usage();
+		main_usage();
 }
 
 static void
@@ -135,7 +135,7 @@ warn_of_root(const struct conf *conf)
 
 /* A directory for the user we become; parents are root's. */
 static void
-make_directory(const char *path, const struct passwd *pw)
+main_make_directory(const char *path, const struct passwd *pw)
 {
 	char part[512];
 	size_t i;
@@ -167,7 +167,7 @@ make_directories(const struct conf *conf)
 	    (pw = getpwnam(conf->user)) == NULL)
 		return;
 	conf_control_socket(conf, path, sizeof(path));
-	make_directory(dirname(path), pw);
+	main_make_directory(dirname(path), pw);
 }
 
 static const struct quirks_table *
@@ -188,7 +188,7 @@ load_quirks(const struct conf *conf)
 }
 
 static void
-load_all(const struct conf *conf, const struct quirks_table *quirks)
+main_load_all(const struct conf *conf, const struct quirks_table *quirks)
 {
 	static const struct child_entry entries[KIND_COUNT] = {
 		[KIND_CLERK] = { clerk_main, 0 },
@@ -209,7 +209,7 @@ load_all(const struct conf *conf, const struct quirks_table *quirks)
 /* What a person should know of the configuration file: who else reads the
  * passwords in it, and whether SIGHUP will be able to. */
 static void
-check_file(const struct conf *conf)
+main_check_file(const struct conf *conf)
 {
 	struct stat st;
 
@@ -241,7 +241,7 @@ check_all(const struct conf *conf)
 	}
 	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
 		die(EX_NOPERM, "%s", err.text);
-	check_file(conf);
+	main_check_file(conf);
 	database = spawn_apart(child_check_start, conf);
 	if (rc == EX_OK)
 		rc = database;
@@ -263,7 +263,7 @@ main(int argc, char **argv, char **envp)
 
 	proc_init_title(argc, argv, envp);
 	log_open("mailherd", LOG_TARGET_STDERR);
-	read_options(&options, argc, argv);
+	main_read_options(&options, argc, argv);
 	if (conf_load(&conf, options.file, options.overrides,
 		options.n_overrides, &err) == -1)
 		die(EX_CONFIG, "%s", err.text);
@@ -289,11 +289,11 @@ main(int argc, char **argv, char **envp)
 		return child_run_once(conf, options.once);
 	}
 	quirks = load_quirks(conf);
-	load_all(conf, quirks);
+	main_load_all(conf, quirks);
 	if (proc_drop_privileges(conf->user, conf->group, &err) == -1)
 		die(EX_NOPERM, "%s", err.text);
 	proc_hide_memory();
-	check_file(conf);
+	main_check_file(conf);
 	/* Away is no reason to stop: it comes back. */
 	if (spawn_apart(child_check_start, conf) == EX_CONFIG)
 		return EX_CONFIG;

@@ -161,7 +161,7 @@ log_init(struct log *log, enum log_subsystem subsystem, const char *fmt, ...)
 }
 
 static bool
-is_wanted(const struct log *log, enum log_level level)
+log_is_wanted(const struct log *log, enum log_level level)
 {
 	if (level <= state.level)
 		return true;
@@ -172,7 +172,7 @@ is_wanted(const struct log *log, enum log_level level)
 bool
 log_is_debug(const struct log *log)
 {
-	return is_wanted(log, LOG_LEVEL_DEBUG);
+	return log_is_wanted(log, LOG_LEVEL_DEBUG);
 }
 
 static const char *
@@ -260,12 +260,13 @@ emit_loss(void)
 }
 
 static void
-emit(const struct log *log, enum log_level level, const char *fmt, va_list ap)
+log_emit(
+    const struct log *log, enum log_level level, const char *fmt, va_list ap)
 {
 	char message[LINE_MAX_BYTES - 600], clean[LINE_MAX_BYTES - 600];
 	int saved_errno = errno;
 
-	if (!is_wanted(log, level))
+	if (!log_is_wanted(log, level))
 		return;
 	vsnprintf(message, sizeof(message), fmt, ap);
 	text_clean_line(clean, sizeof(clean), message, strlen(message));
@@ -283,12 +284,12 @@ emit(const struct log *log, enum log_level level, const char *fmt, va_list ap)
 	errno = saved_errno;
 }
 
-#define EMIT(log, level, fmt)                     \
-	do {                                      \
-		va_list ap;                       \
-		va_start(ap, fmt);                \
-		emit((log), (level), (fmt), ap);  \
-		va_end(ap);                       \
+#define EMIT(log, level, fmt)                                                  \
+	do {                                                                   \
+		va_list ap;                                                    \
+		va_start(ap, fmt);                                             \
+		log_emit((log), (level), (fmt), ap);                           \
+		va_end(ap);                                                    \
 	} while (0)
 
 void

@@ -17,7 +17,7 @@ uuid_generate(struct uuid *uuid)
 }
 
 static int
-hex_value(char c)
+uuid_hex_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -46,8 +46,8 @@ uuid_parse(const char *text, struct uuid *uuid_r)
 				return -1;
 			continue;
 		}
-		high = hex_value(text[i]);
-		low = hex_value(text[i + 1]);
+		high = uuid_hex_value(text[i]);
+		low = uuid_hex_value(text[i + 1]);
 		if (high < 0 || low < 0)
 			return -1;
 		out.bytes[n++] = (uint8_t)(high << 4 | low);

@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 static int
-on_bytes(void *arg, const void *bytes, size_t len)
+blob_bind_on_bytes(void *arg, const void *bytes, size_t len)
 {
 	(void)arg;
 	(void)bytes;
@@ -28,7 +28,7 @@ newest_is_there(struct store *s, const char *path, struct err *err)
 	if (store_blob_newest(s, &newest, &is_any, err) == -1)
 		return -1;
 	if (!is_any ||
-	    blob_read(path, &newest, on_bytes, NULL, &missing) == 0)
+	    blob_read(path, &newest, blob_bind_on_bytes, NULL, &missing) == 0)
 		return 0;
 	return err_set(err, ERR_CONFIG, "%s: the database has blobs that are "
 	    "not there (is the file system mounted?): %s", path,

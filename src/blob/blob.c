@@ -269,7 +269,8 @@ hold_segment(struct blob_writer *w, struct err *err)
 
 /* All or nothing, as far as the disk lets us. */
 static int
-append(struct blob_writer *w, struct iovec *iov, int n, struct err *err)
+blob_append_all(
+    struct blob_writer *w, struct iovec *iov, int n, struct err *err)
 {
 	uint64_t len = iov[0].iov_len + iov[1].iov_len, done = 0;
 	char name[BLOB_NAME_SIZE];
@@ -319,7 +320,7 @@ write_behind(struct blob_writer *w)
 
 /* Replaces *bytes by its compressed form if that pays. */
 static enum blob_codec
-pack(struct blob_writer *w, const void **bytes, size_t *len)
+blob_pack(struct blob_writer *w, const void **bytes, size_t *len)
 {
 	size_t packed;
 
@@ -365,7 +366,7 @@ blob_append(struct blob_writer *w, const struct blob_ref *as,
 	record_encode(head, &ref);
 	iov[0] = (struct iovec){ head, sizeof(head) };
 	iov[1] = (struct iovec){ (void *)(uintptr_t)stored, ref.stored };
-	if (append(w, iov, 2, err) == -1)
+	if (blob_append_all(w, iov, 2, err) == -1)
 		return -1;
 	write_behind(w);
 	*ref_r = ref;
@@ -379,7 +380,7 @@ blob_put(struct blob_writer *w, const void *bytes, size_t len,
 	struct blob_ref ref = { .size = len };
 
 	blob_digest(bytes, len, ref.digest);
-	ref.codec = pack(w, &bytes, &len);
+	ref.codec = blob_pack(w, &bytes, &len);
 	ref.stored = len;
 	return blob_append(w, &ref, bytes, ref_r, err);
 }

@@ -180,7 +180,7 @@ blob_digest(const void *bytes, size_t len, uint8_t digest_r[DIGEST_SIZE])
 /* --- the header ---------------------------------------------------------------- */
 
 static uint32_t
-crc32c(const uint8_t *p, size_t len)
+blob_dir_crc32c(const uint8_t *p, size_t len)
 {
 	static uint32_t table[256];
 	uint32_t crc, i, bit;
@@ -222,14 +222,14 @@ record_encode(uint8_t out[RECORD_HEAD], const struct blob_ref *ref)
 	put_le(out + 8, ref->stored, 8);
 	put_le(out + 16, ref->size, 8);
 	memcpy(out + 24, ref->digest, DIGEST_SIZE);
-	put_le(out + 60, crc32c(out, 60), 4);
+	put_le(out + 60, blob_dir_crc32c(out, 60), 4);
 }
 
 int
 record_decode(const uint8_t in[RECORD_HEAD], struct blob_ref *ref_r)
 {
 	if (memcmp(in, magic, sizeof(magic)) != 0 ||
-	    get_le(in + 60, 4) != crc32c(in, 60))
+	    get_le(in + 60, 4) != blob_dir_crc32c(in, 60))
 		return -1;
 	ref_r->codec = in[4];
 	ref_r->stored = get_le(in + 8, 8);

@@ -64,7 +64,7 @@ note_ref(void *arg, const struct blob_ref *ref)
 }
 
 static int
-ignore_bytes(void *arg, const void *bytes, size_t len)
+blob_gc_ignore_bytes(void *arg, const void *bytes, size_t len)
 {
 	(void)arg;
 	(void)bytes;
@@ -84,8 +84,8 @@ copy_one(struct gc *gc, int fd, const struct blob_ref *from,
 	struct buf stored = BUF_INIT;
 	int result;
 
-	if (blob_read_at(fd, content, from, ignore_bytes, NULL, &damage) ==
-		-1 ||
+	if (blob_read_at(
+		fd, content, from, blob_gc_ignore_bytes, NULL, &damage) == -1 ||
 	    pread(fd, buf_reserve(&stored, from->stored), from->stored,
 		(off_t)content) != (ssize_t)from->stored) {
 		log_error(NULL, "segment %d at %lld: %s", (int)from->segment,

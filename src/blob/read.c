@@ -48,7 +48,8 @@ hand_out(struct reading *r, const void *bytes, size_t len)
 }
 
 static int
-unpack(struct reading *r, ZSTD_DStream *zstd, const void *bytes, size_t len)
+blob_read_unpack(
+    struct reading *r, ZSTD_DStream *zstd, const void *bytes, size_t len)
 {
 	ZSTD_inBuffer in = { bytes, len, 0 };
 	char piece[PIECE];
@@ -86,8 +87,8 @@ read_stored(struct reading *r, ZSTD_DStream *zstd, int fd, uint64_t offset)
 			return err_set(r->err, ERR_STORAGE,
 			    "damaged: ends %llu bytes early",
 			    (unsigned long long)left);
-		if ((zstd != NULL ? unpack(r, zstd, piece, (size_t)n) :
-			    hand_out(r, piece, (size_t)n)) == -1)
+		if ((zstd != NULL ? blob_read_unpack(r, zstd, piece, (size_t)n)
+				  : hand_out(r, piece, (size_t)n)) == -1)
 			return -1;
 		offset += (uint64_t)n;
 		left -= (uint64_t)n;
@@ -204,7 +205,7 @@ struct walk {
 };
 
 static int
-ignore_bytes(void *arg, const void *bytes, size_t len)
+blob_read_ignore_bytes(void *arg, const void *bytes, size_t len)
 {
 	(void)arg;
 	(void)bytes;
@@ -213,9 +214,10 @@ ignore_bytes(void *arg, const void *bytes, size_t len)
 }
 
 static void
-check(int fd, uint64_t content, struct blob_found *found, struct err *damage)
+blob_read_check(
+    int fd, uint64_t content, struct blob_found *found, struct err *damage)
 {
-	if (blob_read_at(fd, content, &found->ref, ignore_bytes, NULL,
+	if (blob_read_at(fd, content, &found->ref, blob_read_ignore_bytes, NULL,
 		damage) == 0)
 		return;
 	found->state = BLOB_DAMAGED;
@@ -264,14 +266,14 @@ find_record(int fd, uint64_t offset, uint64_t end)
  * that does not match its digest and has another one inside was never whole.
  */
 static void
-look_at(int fd, uint64_t offset, uint64_t end, struct blob_found *found,
-    struct err *damage)
+blob_read_look_at(int fd, uint64_t offset, uint64_t end,
+    struct blob_found *found, struct err *damage)
 {
 	bool is_record = is_record_at(fd, offset, end, &found->ref);
 	uint64_t next, past = end;
 
 	if (is_record) {
-		check(fd, offset + RECORD_HEAD, found, damage);
+		blob_read_check(fd, offset + RECORD_HEAD, found, damage);
 		past = offset + RECORD_HEAD + found->ref.stored;
 		found->bytes = past - offset;
 		if (found->state == BLOB_GOOD)
@@ -294,7 +296,7 @@ walk_segment(struct walk *w, int32_t segment, int fd, uint64_t end)
 		struct err damage = ERR_INIT;
 
 		found = (struct blob_found){ .what = "" };
-		look_at(fd, offset, end, &found, &damage);
+		blob_read_look_at(fd, offset, end, &found, &damage);
 		found.ref.segment = segment;
 		found.ref.offset = (int64_t)offset;
 		if (w->on_found(w->arg, &found) == -1)
@@ -350,7 +352,7 @@ walk_file(struct walk *w, int parent, const char *digest)
 	}
 	found.bytes = found.ref.stored = found.ref.size =
 	    (uint64_t)st.st_size;
-	check(fd, 0, &found, &damage);
+	blob_read_check(fd, 0, &found, &damage);
 	result = w->on_found(w->arg, &found);
 	close(fd);
 	return result;

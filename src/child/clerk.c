@@ -187,7 +187,7 @@ send_yields(struct clerk *clerk, const struct msg_sweep *ask)
  * lost before all had the time to do so again, or it would run twice.
  */
 static int
-requeue(struct clerk *clerk, struct err *err)
+clerk_requeue(struct clerk *clerk, struct err *err)
 {
 	if (clock_mono_msecs() - clerk->opened_mono_msecs <
 	    JOB_LOCK_SECS * 1000)
@@ -214,7 +214,7 @@ answer_due_jobs(struct clerk *clerk, const struct msg_sweep *ask,
     struct err *err)
 {
 	send_yields(clerk, ask);
-	return requeue(clerk, err) == -1 ? -1 : tell_due_jobs(clerk, err);
+	return clerk_requeue(clerk, err) == -1 ? -1 : tell_due_jobs(clerk, err);
 }
 
 static void
@@ -284,7 +284,7 @@ settle_orphans(struct clerk *clerk, struct err *err)
 }
 
 static int
-purge(struct clerk *clerk, struct err *err)
+clerk_purge(struct clerk *clerk, struct err *err)
 {
 	const struct conf *conf = child_conf();
 	int64_t now = clock_mono_msecs();
@@ -344,7 +344,7 @@ static int
 do_upkeep(struct clerk *clerk, struct err *err)
 {
 	static int (*const steps[])(struct clerk *, struct err *) = {
-		settle_orphans, merge_search, purge, collect_blobs };
+	    settle_orphans, merge_search, clerk_purge, collect_blobs};
 	size_t i;
 
 	for (i = 0; i < sizeof(steps) / sizeof(steps[0]) &&
@@ -428,7 +428,7 @@ note_lost(struct clerk *clerk, const struct msg_job_lost *msg,
 }
 
 static int
-answer(struct clerk *clerk, const struct frame *frame, struct err *err)
+clerk_answer(struct clerk *clerk, const struct frame *frame, struct err *err)
 {
 	const union msg_payload *p = &frame->payload;
 
@@ -459,7 +459,7 @@ answer(struct clerk *clerk, const struct frame *frame, struct err *err)
 }
 
 static void
-serve(struct clerk *clerk, const struct frame *frame)
+clerk_serve(struct clerk *clerk, const struct frame *frame)
 {
 	struct msg_clerk_done done;
 	struct err err = ERR_INIT;
@@ -469,7 +469,7 @@ serve(struct clerk *clerk, const struct frame *frame)
 	runtime_activity(&clerk->rt, "%s",
 	    msg_type_name(frame->header.type));
 	if (connect_store(clerk, &err) == -1 ||
-	    answer(clerk, frame, &err) == -1) {
+	    clerk_answer(clerk, frame, &err) == -1) {
 		done.outcome = err.kind;
 		snprintf(done.text, sizeof(done.text), "%s", err.text);
 		if (clerk->store != NULL && !store_is_usable(clerk->store))
@@ -498,6 +498,6 @@ clerk_main(const struct child_start *start)
 				store_close(&clerk.store);
 			_exit(EXIT_DONE);
 		}
-		serve(&clerk, &frame);
+		clerk_serve(&clerk, &frame);
 	}
 }

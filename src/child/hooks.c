@@ -48,8 +48,8 @@ child_conf(void)
 }
 
 static int
-on_want(void *arg, enum resource resource, const char *host, uint16_t port,
-    uint32_t *id_r, struct err *err)
+hooks_on_want(void *arg, enum resource resource, const char *host,
+    uint16_t port, uint32_t *id_r, struct err *err)
 {
 	struct child_hooks *h = arg;
 	bool is_ours = resource == RESOURCE_DATABASE ||
@@ -61,7 +61,7 @@ on_want(void *arg, enum resource resource, const char *host, uint16_t port,
 }
 
 static void
-on_give_back(void *arg, uint32_t id)
+hooks_on_give_back(void *arg, uint32_t id)
 {
 	struct child_hooks *h = arg;
 
@@ -69,7 +69,7 @@ on_give_back(void *arg, uint32_t id)
 }
 
 static int
-on_may_go_on(void *arg, struct err *err)
+hooks_on_may_go_on(void *arg, struct err *err)
 {
 	struct child_hooks *h = arg;
 
@@ -77,7 +77,7 @@ on_may_go_on(void *arg, struct err *err)
 }
 
 static void
-on_note(void *arg, const struct slot_note *note)
+hooks_on_note(void *arg, const struct slot_note *note)
 {
 	struct child_hooks *h = arg;
 
@@ -87,7 +87,7 @@ on_note(void *arg, const struct slot_note *note)
 }
 
 static void
-on_emit(void *arg, const struct msg_event *event)
+hooks_on_emit(void *arg, const struct msg_event *event)
 {
 	struct child_hooks *h = arg;
 
@@ -95,7 +95,7 @@ on_emit(void *arg, const struct msg_event *event)
 }
 
 static void
-on_activity(void *arg, const char *text)
+hooks_on_activity(void *arg, const char *text)
 {
 	struct child_hooks *h = arg;
 
@@ -104,9 +104,8 @@ on_activity(void *arg, const char *text)
 }
 
 static int
-on_unseal(void *arg, const struct seal_bond *bond,
-    const struct sealed *sealed, char *secret_r, size_t size,
-    struct err *err)
+hooks_on_unseal(void *arg, const struct seal_bond *bond,
+    const struct sealed *sealed, char *secret_r, size_t size, struct err *err)
 {
 	struct child_hooks *h = arg;
 
@@ -137,16 +136,16 @@ child_hooks_init(struct child_hooks *h, struct runtime *rt,
 	h->rt = rt;
 	h->kind = kind;
 	h->hooks = (struct sync_hooks){
-		.want = on_want,
-		.give_back = on_give_back,
-		.may_go_on = on_may_go_on,
-		.note = on_note,
-		.emit = on_emit,
-		.activity = on_activity,
-		.unseal = on_unseal,
-		.must_yield = on_must_yield,
-		.brief = kind == KIND_HOT ? on_brief : NULL,
-		.arg = h,
+	    .want = hooks_on_want,
+	    .give_back = hooks_on_give_back,
+	    .may_go_on = hooks_on_may_go_on,
+	    .note = hooks_on_note,
+	    .emit = hooks_on_emit,
+	    .activity = hooks_on_activity,
+	    .unseal = hooks_on_unseal,
+	    .must_yield = on_must_yield,
+	    .brief = kind == KIND_HOT ? on_brief : NULL,
+	    .arg = h,
 	};
 }
 

@@ -28,36 +28,36 @@ struct hot {
 };
 
 static _Noreturn void
-leave(struct hot *hot, enum child_exit code)
+hot_leave(struct hot *hot, enum child_exit code)
 {
 	sync_close(&hot->session);
 	_exit(code);
 }
 
 static void
-report(struct hot *hot, const struct err *failure, int64_t started)
+hot_report(struct hot *hot, const struct err *failure, int64_t started)
 {
 	child_report_pass(&hot->rt, hot->session, &hot->task.account_id,
 	    hot->task.epoch, failure, started);
 }
 
 static void
-catch_up(struct hot *hot, int (*function)(struct session *, struct err *))
+hot_catch_up(struct hot *hot, int (*function)(struct session *, struct err *))
 {
 	struct err err = ERR_INIT;
 	int64_t started = clock_mono_msecs();
 
 	if (function(hot->session, &err) == 0) {
-		report(hot, NULL, started);
+		hot_report(hot, NULL, started);
 		return;
 	}
-	report(hot, &err, started);
-	leave(hot, runtime_exit_code(&hot->rt, &err));
+	hot_report(hot, &err, started);
+	hot_leave(hot, runtime_exit_code(&hot->rt, &err));
 }
 
 /* Commands; a wake means: look now. */
 static void
-obey(struct hot *hot)
+hot_obey(struct hot *hot)
 {
 	struct frame frame;
 	bool is_woken = false;
@@ -65,7 +65,7 @@ obey(struct hot *hot)
 	while (runtime_next(&hot->rt, &frame, 0) == 1) {
 		switch (frame.header.type) {
 		case MSG_STOP:
-			leave(hot, EXIT_DONE);
+			hot_leave(hot, EXIT_DONE);
 		case MSG_WAKE:
 			is_woken = true;
 			break;
@@ -75,7 +75,7 @@ obey(struct hot *hot)
 		}
 	}
 	if (is_woken)
-		catch_up(hot, sync_watch_look_anew);
+		hot_catch_up(hot, sync_watch_look_anew);
 }
 
 static void
@@ -90,7 +90,7 @@ say_idling(struct hot *hot)
 }
 
 static void
-idle(struct hot *hot)
+hot_idle(struct hot *hot)
 {
 	struct err err = ERR_INIT;
 	int64_t started = clock_mono_msecs();
@@ -102,17 +102,17 @@ idle(struct hot *hot)
 		&err) == 0) {
 		/* Time up: look too, in case the server forgot to tell. */
 		if (is_changed || clock_mono_msecs() - started >= msecs)
-			catch_up(hot, sync_watch_catch_up);
+			hot_catch_up(hot, sync_watch_catch_up);
 		return;
 	}
 	if (err.kind == ERR_NETWORK &&
 	    clock_mono_msecs() - started >= GOOD_IDLE_MSECS) {
 		log_debug(&hot->rt.log, "connected anew: %s", err.text);
-		catch_up(hot, sync_watch);
+		hot_catch_up(hot, sync_watch);
 		return;
 	}
-	report(hot, &err, started);
-	leave(hot, runtime_exit_code(&hot->rt, &err));
+	hot_report(hot, &err, started);
+	hot_leave(hot, runtime_exit_code(&hot->rt, &err));
 }
 
 void
@@ -135,9 +135,9 @@ hot_main(const struct child_start *start)
 	fence_init(&fence, &hot.task.account_id, hot.task.epoch,
 	    hot.task.owner);
 	hot.session = sync_open(child_conf(), &hot.hooks.hooks, &fence);
-	catch_up(&hot, sync_watch);
+	hot_catch_up(&hot, sync_watch);
 	for (;;) {
-		obey(&hot);
-		idle(&hot);
+		hot_obey(&hot);
+		hot_idle(&hot);
 	}
 }

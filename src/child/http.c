@@ -123,7 +123,7 @@ head_length(const char *bytes, size_t len)
 }
 
 static struct span
-take_line(struct span *from)
+http_take_line(struct span *from)
 {
 	struct span line = { from->at, from->at };
 
@@ -260,12 +260,12 @@ http_parse(const char *bytes, size_t len, struct http_request *request_r)
 		return BAD;
 	if (n == 0)
 		return len < HTTP_HEAD_MAX ? 0 : 431;
-	status = read_request_line(take_line(&rest), request_r, &head,
-	    &is_ours);
+	status = read_request_line(
+	    http_take_line(&rest), request_r, &head, &is_ours);
 	if (status != 200)
 		return status;
 	while (span_len(&rest) > 2)
-		if ((status = read_field(take_line(&rest), &head)) != 200)
+		if ((status = read_field(http_take_line(&rest), &head)) != 200)
 			return status;
 	if (head.minor == 1 && head.n_hosts == 0)
 		return BAD;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static void
-on_taken(void *arg, const struct job *job)
+job_on_taken(void *arg, const struct job *job)
 {
 	struct msg_job_taken taken = { job->id, job->account_id };
 
@@ -22,14 +22,14 @@ on_taken(void *arg, const struct job *job)
 }
 
 static void
-perform(struct runtime *rt, struct child_hooks *hooks, const char *worker_id,
-    const struct msg_job_start *task)
+child_job_perform(struct runtime *rt, struct child_hooks *hooks,
+    const char *worker_id, const struct msg_job_start *task)
 {
 	const struct job_call call = {
-		.ring = { task->job_id, task->is_bulk },
-		.timeout_secs = task->timeout_secs,
-		.on_taken = on_taken,
-		.arg = rt,
+	    .ring = {task->job_id, task->is_bulk},
+	    .timeout_secs = task->timeout_secs,
+	    .on_taken = job_on_taken,
+	    .arg = rt,
 	};
 	const struct job_env env = {
 		.conf = child_conf(),
@@ -78,7 +78,7 @@ job_main(const struct child_start *start)
 		case MSG_STOP:
 			_exit(EXIT_DONE);
 		case MSG_JOB_START:
-			perform(&rt, &hooks, task.worker_id,
+			child_job_perform(&rt, &hooks, task.worker_id,
 			    &frame.payload.job_start);
 			malloc_trim(0);
 			break;

@@ -203,7 +203,7 @@ client_expire(struct client *client)
 /* --- the text ----------------------------------------------------------- */
 
 static void
-take_text(const struct msg_metrics *msg)
+metrics_take_text(const struct msg_metrics *msg)
 {
 	struct buf old = metrics.text;
 	size_t i;
@@ -230,7 +230,7 @@ hear_master(void)
 		if (frame.header.type == MSG_STOP)
 			_exit(EXIT_DONE);
 		else if (frame.header.type == MSG_METRICS)
-			take_text(&frame.payload.metrics);
+			metrics_take_text(&frame.payload.metrics);
 }
 
 /* --- listening ---------------------------------------------------------- */
@@ -394,7 +394,7 @@ serve_client(struct client *client, short events)
 }
 
 static void
-serve(void)
+metrics_serve(void)
 {
 	struct pollfd pfds[CLIENTS_MAX + 2];
 	size_t i;
@@ -425,5 +425,5 @@ metrics_main(const struct child_start *start)
 	proc_set_title("metrics");
 	runtime_activity(&metrics.rt, "listening");
 	for (;;)
-		serve();
+		metrics_serve();
 }

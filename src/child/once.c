@@ -18,7 +18,7 @@
 #include <sysexits.h>
 
 static int
-on_want(void *arg, enum resource resource, const char *host, uint16_t port,
+once_on_want(void *arg, enum resource resource, const char *host, uint16_t port,
     uint32_t *id_r, struct err *err)
 {
 	(void)arg;
@@ -31,14 +31,14 @@ on_want(void *arg, enum resource resource, const char *host, uint16_t port,
 }
 
 static void
-on_give_back(void *arg, uint32_t id)
+once_on_give_back(void *arg, uint32_t id)
 {
 	(void)arg;
 	(void)id;
 }
 
 static int
-on_may_go_on(void *arg, struct err *err)
+once_on_may_go_on(void *arg, struct err *err)
 {
 	(void)arg;
 	(void)err;
@@ -46,14 +46,14 @@ on_may_go_on(void *arg, struct err *err)
 }
 
 static void
-on_note(void *arg, const struct slot_note *note)
+once_on_note(void *arg, const struct slot_note *note)
 {
 	(void)arg;
 	limits_step(note->step);
 }
 
 static void
-on_emit(void *arg, const struct msg_event *event)
+once_on_emit(void *arg, const struct msg_event *event)
 {
 	log_debug(arg, "event=%s mailbox_id=%lld count=%u %s",
 	    event_name(event->event), (long long)event->mailbox_id,
@@ -61,15 +61,14 @@ on_emit(void *arg, const struct msg_event *event)
 }
 
 static void
-on_activity(void *arg, const char *text)
+once_on_activity(void *arg, const char *text)
 {
 	log_debug(arg, "%s", text);
 }
 
 static int
-on_unseal(void *arg, const struct seal_bond *bond,
-    const struct sealed *sealed, char *secret_r, size_t size,
-    struct err *err)
+once_on_unseal(void *arg, const struct seal_bond *bond,
+    const struct sealed *sealed, char *secret_r, size_t size, struct err *err)
 {
 	size_t n;
 
@@ -78,8 +77,8 @@ on_unseal(void *arg, const struct seal_bond *bond,
 }
 
 static int
-find_account(const struct job_env *env, const char *name, struct uuid *id_r,
-    struct err *err)
+once_find_account(const struct job_env *env, const char *name,
+    struct uuid *id_r, struct err *err)
 {
 	struct job_db db;
 	int rv;
@@ -92,7 +91,7 @@ find_account(const struct job_env *env, const char *name, struct uuid *id_r,
 }
 
 static int
-run(const struct job_env *env, const char *name, struct err *err)
+once_run(const struct job_env *env, const char *name, struct err *err)
 {
 	struct sync_totals totals;
 	struct uuid id;
@@ -100,9 +99,9 @@ run(const struct job_env *env, const char *name, struct err *err)
 	bool is_complete;
 
 	memset(&totals, 0, sizeof(totals));
-	if (find_account(env, name, &id, err) == -1 ||
-	    bootstrap_account(env, &id, "mailherd -1", INT64_MAX,
-		&is_complete, err) == -1 ||
+	if (once_find_account(env, name, &id, err) == -1 ||
+	    bootstrap_account(
+		env, &id, "mailherd -1", INT64_MAX, &is_complete, err) == -1 ||
 	    refresh_account(env, &id, &totals, err) == -1)
 		return -1;
 	log_info(&env->log, "account=%s: pass finished folders=%u new=%u "
@@ -114,7 +113,7 @@ run(const struct job_env *env, const char *name, struct err *err)
 }
 
 static int
-exit_code(const struct err *err)
+once_exit_code(const struct err *err)
 {
 	switch (err->kind) {
 	case ERR_AUTH:
@@ -138,14 +137,14 @@ child_run_once(const struct conf *conf, const char *account)
 		.worker_id = "mailherd -1",
 	};
 	struct sync_hooks hooks = {
-		.want = on_want,
-		.give_back = on_give_back,
-		.may_go_on = on_may_go_on,
-		.note = on_note,
-		.emit = on_emit,
-		.activity = on_activity,
-		.unseal = on_unseal,
-		.arg = &env.log,
+	    .want = once_on_want,
+	    .give_back = once_on_give_back,
+	    .may_go_on = once_on_may_go_on,
+	    .note = once_on_note,
+	    .emit = once_on_emit,
+	    .activity = once_on_activity,
+	    .unseal = once_on_unseal,
+	    .arg = &env.log,
 	};
 	struct err err = ERR_INIT;
 
@@ -153,8 +152,8 @@ child_run_once(const struct conf *conf, const char *account)
 	log_init(&env.log, LOG_SYNC, "%s", "");
 	limits_start();
 	if (vault_load(conf->secret_key_file, &err) == 0 &&
-	    run(&env, account, &err) == 0)
+	    once_run(&env, account, &err) == 0)
 		return EX_OK;
 	log_error(&env.log, "%s: %s", err_kind_name(err.kind), err.text);
-	return exit_code(&err);
+	return once_exit_code(&err);
 }

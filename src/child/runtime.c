@@ -68,7 +68,7 @@ runtime_send(struct runtime *rt, enum msg_type type, const void *payload)
 
 /* 1: readable, 0: time is up. */
 static int
-wait_readable(int fd, int64_t msecs)
+runtime_wait_readable(int fd, int64_t msecs)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 	int64_t deadline = clock_mono_msecs() + msecs;
@@ -89,13 +89,13 @@ wait_readable(int fd, int64_t msecs)
 
 /* From the channel; the log level is nobody else's business. */
 static int
-receive(struct runtime *rt, struct frame *frame, int64_t msecs)
+runtime_receive(struct runtime *rt, struct frame *frame, int64_t msecs)
 {
 	struct err err = ERR_INIT;
 	const struct msg_log_level *level;
 
 	for (;;) {
-		if (!wait_readable(rt->channel, msecs))
+		if (!runtime_wait_readable(rt->channel, msecs))
 			return 0;
 		switch (channel_recv(rt->channel, FROM_MASTER, frame, &err)) {
 		case 0:
@@ -126,7 +126,7 @@ receive(struct runtime *rt, struct frame *frame, int64_t msecs)
 
 /* Answers that came too late are nobody's: a grant is given back. */
 static void
-keep(struct runtime *rt, const struct frame *frame)
+runtime_keep(struct runtime *rt, const struct frame *frame)
 {
 	if (frame->header.type == MSG_SECRET ||
 	    frame->header.type == MSG_BRIEFED)
@@ -144,7 +144,7 @@ int
 runtime_next(struct runtime *rt, struct frame *frame, int64_t msecs)
 {
 	if (rt->n_kept == 0)
-		return receive(rt, frame, msecs);
+		return runtime_receive(rt, frame, msecs);
 	*frame = rt->kept[0];
 	rt->n_kept--;
 	memmove(rt->kept, rt->kept + 1, rt->n_kept * sizeof(*rt->kept));
@@ -161,8 +161,8 @@ runtime_may_go_on(struct runtime *rt, struct err *err)
 		rt->is_lease_lost = true;
 		return err_set(err, ERR_FENCED, "the lease has run out");
 	}
-	while (receive(rt, &frame, 0) == 1)
-		keep(rt, &frame);
+	while (runtime_receive(rt, &frame, 0) == 1)
+		runtime_keep(rt, &frame);
 	if (rt->is_stopping)
 		return err_set(err, ERR_STOPPED, "asked to stop");
 	return 0;
@@ -170,20 +170,20 @@ runtime_may_go_on(struct runtime *rt, struct err *err)
 
 /* The answer of this type (for a grant: with this id); others are kept. */
 static int
-await(struct runtime *rt, enum msg_type type, uint32_t want_id,
+runtime_await(struct runtime *rt, enum msg_type type, uint32_t want_id,
     struct frame *frame, int64_t msecs, struct err *err)
 {
 	int64_t deadline = clock_mono_msecs() + msecs, left;
 
 	for (;;) {
 		left = deadline - clock_mono_msecs();
-		if (left < 0 || receive(rt, frame, left) == 0)
+		if (left < 0 || runtime_receive(rt, frame, left) == 0)
 			return err_set(err, ERR_TEMPORARY, "no answer from "
 			    "the master (%s)", msg_type_name(type));
 		if (frame->header.type == type && (type != MSG_GRANT ||
 			frame->payload.grant.want_id == want_id))
 			return 0;
-		keep(rt, frame);
+		runtime_keep(rt, frame);
 		if (rt->is_stopping)
 			return err_set(err, ERR_STOPPED, "asked to stop");
 	}
@@ -222,8 +222,8 @@ runtime_want(struct runtime *rt, enum resource resource, const char *host,
 	want.wait_msecs = msecs;
 	snprintf(want.host, sizeof(want.host), "%s", host);
 	runtime_send(rt, MSG_WANT, &want);
-	if (await(rt, MSG_GRANT, want.want_id, &frame, msecs + GRACE_MSECS,
-		err) == -1)
+	if (runtime_await(rt, MSG_GRANT, want.want_id, &frame,
+		msecs + GRACE_MSECS, err) == -1)
 		return -1;
 	if (!grant->is_granted) {
 		/* Ours, not the provider's: not ERR_THROTTLED. */
@@ -264,7 +264,7 @@ runtime_unseal(struct runtime *rt, const struct seal_bond *bond,
 	msg.len = (uint32_t)sealed->len;
 	memcpy(msg.sealed, sealed->bytes, sealed->len);
 	runtime_send(rt, MSG_UNSEAL, &msg);
-	if (await(rt, MSG_SECRET, 0, &frame, ANSWER_MSECS, err) == -1)
+	if (runtime_await(rt, MSG_SECRET, 0, &frame, ANSWER_MSECS, err) == -1)
 		return -1;
 	if (!secret->is_open)
 		rv = err_set(err, ERR_CONFIG, "the secret does not open: %s",
@@ -287,7 +287,8 @@ runtime_brief(struct runtime *rt, struct msg_briefing *briefing_r)
 	struct frame frame;
 
 	runtime_send(rt, MSG_BRIEF_ME, &nothing);
-	if (await(rt, MSG_BRIEFED, 0, &frame, ANSWER_MSECS, &unheard) == -1) {
+	if (runtime_await(rt, MSG_BRIEFED, 0, &frame, ANSWER_MSECS, &unheard) ==
+	    -1) {
 		log_debug(&rt->log, "%s", unheard.text);
 		return -1;
 	}

@@ -133,7 +133,7 @@ on_folder_names(cfg_t *cfg, cfg_opt_t *opt)
 
 /* The schema of libconfuse, made of the table. */
 static cfg_t *
-make_cfg(void)
+conf_make_cfg(void)
 {
 	static cfg_opt_t host_opts[] = {
 		CFG_STR("conn_cap", NULL, CFGF_NODEFAULT), CFG_END() };
@@ -205,8 +205,8 @@ load_override(const char *override, struct err *err)
 }
 
 static int
-contradiction(const char *name, const char *other, const char *rule,
-    struct err *err)
+conf_contradiction(
+    const char *name, const char *other, const char *rule, struct err *err)
 {
 	const struct loader *l = loading;
 	size_t i = option_find(name), j = option_find(other);
@@ -222,28 +222,28 @@ static int
 check_contradictions(const struct conf *c, struct err *err)
 {
 	if (c->lease_renew * 2 >= c->lease_ttl)
-		return contradiction("lease_renew", "lease_ttl",
+		return conf_contradiction("lease_renew", "lease_ttl",
 		    "it must be less than half of it", err);
 	if (c->heartbeat_ttl < c->heartbeat_interval * 2)
-		return contradiction("heartbeat_ttl", "heartbeat_interval",
+		return conf_contradiction("heartbeat_ttl", "heartbeat_interval",
 		    "it must be at least twice as long", err);
 	if (c->poll_cold < c->poll_warm)
-		return contradiction("poll_cold", "poll_warm",
-		    "it must not be shorter", err);
+		return conf_contradiction(
+		    "poll_cold", "poll_warm", "it must not be shorter", err);
 	if (c->backoff_max < c->backoff_first)
-		return contradiction("backoff_max", "backoff_first",
+		return conf_contradiction("backoff_max", "backoff_first",
 		    "it must not be shorter", err);
 	if (c->pool_max < c->pool_min)
-		return contradiction("pool_max", "pool_min",
-		    "it must not be less", err);
+		return conf_contradiction(
+		    "pool_max", "pool_min", "it must not be less", err);
 	if (c->max_message_mb < c->stream_parse_mb)
-		return contradiction("max_message_mb", "stream_parse_mb",
+		return conf_contradiction("max_message_mb", "stream_parse_mb",
 		    "it must not be less", err);
 	return 0;
 }
 
 static int
-load_all(const char *file, const char *text, size_t len,
+conf_load_all(const char *file, const char *text, size_t len,
     const char *const *overrides, size_t n_overrides, struct err *err)
 {
 	size_t i;
@@ -251,7 +251,8 @@ load_all(const char *file, const char *text, size_t len,
 	for (i = 0; i < n_options; i++)
 		if (set_option(i, options[i].preset, "preset", err) == -1)
 			die_bug("preset: %s", err->text);
-	if (source_parse(make_cfg(), file, text, len, NULL, NULL, err) == -1)
+	if (source_parse(conf_make_cfg(), file, text, len, NULL, NULL, err) ==
+	    -1)
 		return -1;
 	if (load_environment(err) == -1)
 		return -1;
@@ -272,7 +273,7 @@ conf_load_text(struct conf **conf_r, const char *file, const char *text,
 	l->conf = xcalloc(1, sizeof(*l->conf));
 	l->conf->file = xstrdup(file);
 	loading = l;
-	result = load_all(file, text, len, overrides, n_overrides, err);
+	result = conf_load_all(file, text, len, overrides, n_overrides, err);
 	loading = NULL;
 	if (result == 0)
 		*conf_r = l->conf;

@@ -331,8 +331,8 @@ list_names(const char *const *names, const char *separator, char *out,
 }
 
 static int
-set_number(const struct option *option, int64_t *field, const char *value,
-    struct err *err)
+options_set_number(const struct option *option, int64_t *field,
+    const char *value, struct err *err)
 {
 	const char *why;
 	long long number = strtonum(value, option->min, option->max, &why);
@@ -437,8 +437,8 @@ option_set(const struct option *option, struct conf *conf, const char *value,
 	switch (option->type) {
 	case CONF_INT:
 	case CONF_SECS:
-		return set_number(option, option_number(option, conf), value,
-		    err);
+		return options_set_number(
+		    option, option_number(option, conf), value, err);
 	case CONF_NAME:
 		if (find_choice(option, value, &choice, err) == -1)
 			return -1;

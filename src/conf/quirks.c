@@ -45,7 +45,7 @@ struct quirks_table {
 	X(conn_cap, 100)
 
 static cfg_t *
-make_cfg(void)
+quirks_make_cfg(void)
 {
 	static cfg_opt_t server_opts[] = {
 		CFG_STR_LIST("hosts", NULL, CFGF_NONE),
@@ -147,7 +147,7 @@ quirks_load_text(struct quirks_table **table_r, const char *file,
 {
 	struct quirks_table *table = xcalloc(1, sizeof(*table));
 
-	if (source_parse(make_cfg(), file, text, len, on_parsed, table,
+	if (source_parse(quirks_make_cfg(), file, text, len, on_parsed, table,
 		err) == -1) {
 		quirks_free(&table);
 		return -1;

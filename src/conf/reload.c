@@ -11,8 +11,8 @@
 #include <strings.h>
 
 static bool
-is_same(const struct option *option, const struct conf *a,
-    const struct conf *b)
+reload_is_same(
+    const struct option *option, const struct conf *a, const struct conf *b)
 {
 	if (option_is_number(option))
 		return *option_number(option, a) == *option_number(option, b);
@@ -21,8 +21,8 @@ is_same(const struct option *option, const struct conf *a,
 }
 
 static void
-take_over(const struct option *option, struct conf *running,
-    const struct conf *fresh)
+reload_take_over(
+    const struct option *option, struct conf *running, const struct conf *fresh)
 {
 	if (option_is_number(option)) {
 		*option_number(option, running) =
@@ -78,10 +78,10 @@ conf_adopt(struct conf *running, const struct conf *fresh, char *restart_r,
 
 	restart_r[0] = '\0';
 	for (i = 0; i < n_options; i++) {
-		if (is_same(&options[i], running, fresh))
+		if (reload_is_same(&options[i], running, fresh))
 			continue;
 		if (options[i].reload == CONF_RELOAD_LIVE)
-			take_over(&options[i], running, fresh);
+			reload_take_over(&options[i], running, fresh);
 		else if (used < size)
 			used += (size_t)snprintf(restart_r + used, size - used,
 			    "%s%s", used > 0 ? ", " : "", options[i].name);

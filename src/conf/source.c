@@ -43,7 +43,7 @@ on_error(cfg_t *cfg, const char *fmt, va_list ap)
 }
 
 static int
-read_all(int fd, const char *file, struct buf *text, struct err *err)
+source_read_all(int fd, const char *file, struct buf *text, struct err *err)
 {
 	struct stat st;
 	ssize_t n;
@@ -73,7 +73,7 @@ source_read(const char *file, struct buf *text, struct err *err)
 	if (fd == -1)
 		return err_set(err, errno == ENOENT ? ERR_GONE : ERR_CONFIG,
 		    "%s: %s", file, strerror(errno));
-	result = read_all(fd, file, text, err);
+	result = source_read_all(fd, file, text, err);
 	close(fd);
 	return result;
 }
@@ -134,7 +134,7 @@ blank_comments(char *p, const char *end)
  * not.
  */
 static void
-parse(cfg_t *cfg, char *text, size_t len)
+conf_source_parse(cfg_t *cfg, char *text, size_t len)
 {
 	FILE *stream = fmemopen(text, len, "r");
 
@@ -168,7 +168,7 @@ source_parse(cfg_t *cfg, const char *file, const char *text, size_t len,
 	if (memchr(text, '\0', len) != NULL)
 		cfg_error(cfg, "the file has a NUL byte");
 	else
-		parse(cfg, copy.data, copy.len);
+		conf_source_parse(cfg, copy.data, copy.len);
 	if (!parsing.has_failed && on_parsed != NULL)
 		on_parsed(arg, cfg);
 	buf_release(&copy);

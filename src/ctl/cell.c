@@ -123,7 +123,7 @@ cell_human(struct buf *out, enum column_type type, const char *cell,
 }
 
 static json_t *
-text_json(const char *cell)
+cell_text_json(const char *cell)
 {
 	json_t *value = json_string(cell);
 	struct buf clean = BUF_INIT;
@@ -145,7 +145,7 @@ number_json(const char *cell)
 	if (json_is_number(value))
 		return value;
 	json_decref(value);
-	return text_json(cell);
+	return cell_text_json(cell);
 }
 
 static json_t *
@@ -183,15 +183,15 @@ cell_json(enum column_type type, const char *cell)
 	case COLUMN_TIME:
 	case COLUMN_AGE:
 		if (!parse_int(cell, &n))
-			return text_json(cell);
+			return cell_text_json(cell);
 		return json_string(clock_format_utc(text, sizeof(text), n));
 	case COLUMN_JSON:
 		value = json_loads(cell, JSON_DECODE_ANY, NULL);
-		return value != NULL ? value : text_json(cell);
+		return value != NULL ? value : cell_text_json(cell);
 	case COLUMN_WORDS:
 		return words_json(cell);
 	case COLUMN_TEXT:
 		break;
 	}
-	return text_json(cell);
+	return cell_text_json(cell);
 }

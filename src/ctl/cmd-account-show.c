@@ -158,7 +158,7 @@ fill_lease_cells(struct ctl *ctl, const struct lease_view *view,
 /* --- list --------------------------------------------------------------- */
 
 static int
-print_list(struct ctl *ctl, const struct store_rows *rows)
+account_show_print_list(struct ctl *ctl, const struct store_rows *rows)
 {
 	const char *cells[N_CELLS];
 	struct lease_view *views = NULL;
@@ -204,7 +204,7 @@ cmd_account_list(struct ctl *ctl, const struct args *args, struct err *err)
 	    "  ELSE a.state = $2 END)"
 	    " ORDER BY lower(a.email), a.id", params, 2, &rows, err) == -1)
 		return -1;
-	return print_list(ctl, rows);
+	return account_show_print_list(ctl, rows);
 }
 
 /* --- show --------------------------------------------------------------- */
@@ -229,7 +229,7 @@ ask_next(struct ctl *ctl, const char *id)
 }
 
 static int
-show(struct ctl *ctl, const struct uuid *id, struct err *err)
+account_show_show(struct ctl *ctl, const struct uuid *id, struct err *err)
 {
 	char text[UUID_TEXT_SIZE];
 	const char *params[] = { uuid_format(id, text) };
@@ -271,7 +271,7 @@ cmd_account_show(struct ctl *ctl, const struct args *args, struct err *err)
 		return -1;
 	if (args_has(args, "watch"))
 		rc = follow_backfill(ctl, &id, err);
-	if (rc == -1 || show(ctl, &id, err) == -1)
+	if (rc == -1 || account_show_show(ctl, &id, err) == -1)
 		return -1;
 	return rc;
 }

@@ -50,7 +50,8 @@ take_servers(struct ctl *ctl, const struct args *args, struct account *a,
 }
 
 static void
-take_text(const struct args *args, const char *option, const char **field)
+account_take_text(
+    const struct args *args, const char *option, const char **field)
 {
 	const char *value = args_value(args, option);
 
@@ -152,10 +153,10 @@ fill_new(struct ctl *ctl, const struct args *args, struct account *a,
 	a->name = a->smtp_host = "";
 	a->imap_login = a->email;
 	a->smtp_tls = TLS_IMPLICIT;
-	take_text(args, "name", &a->name);
-	take_text(args, "login", &a->imap_login);
+	account_take_text(args, "name", &a->name);
+	account_take_text(args, "login", &a->imap_login);
 	a->smtp_login = a->imap_login;
-	take_text(args, "smtp-login", &a->smtp_login);
+	account_take_text(args, "smtp-login", &a->smtp_login);
 	return take_servers(ctl, args, a, err);
 }
 
@@ -204,7 +205,7 @@ cmd_account_add(struct ctl *ctl, const struct args *args, struct err *err)
 /* --- changes of state --------------------------------------------------- */
 
 static int
-load(struct ctl *ctl, const struct args *args, struct account **a_r,
+account_load(struct ctl *ctl, const struct args *args, struct account **a_r,
     struct err *err)
 {
 	struct uuid id;
@@ -228,7 +229,7 @@ print_state(const struct ctl *ctl, const struct account *a,
 }
 
 static int
-enable(struct ctl *ctl, const struct account *a, const char *reason,
+ctl_account_enable(struct ctl *ctl, const struct account *a, const char *reason,
     struct err *err)
 {
 	enum account_state state;
@@ -249,7 +250,7 @@ cmd_account_enable(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	struct account *a;
 
-	if (load(ctl, args, &a, err) == -1)
+	if (account_load(ctl, args, &a, err) == -1)
 		return -1;
 	if (a->state == ACCOUNT_DELETED)
 		return err_set(err, ERR_PERMANENT, "%s is deleted", a->email);
@@ -259,12 +260,12 @@ cmd_account_enable(struct ctl *ctl, const struct args *args, struct err *err)
 		print_state(ctl, a, a->state);
 		return 0;
 	}
-	return enable(ctl, a, "enabled by operator", err);
+	return ctl_account_enable(ctl, a, "enabled by operator", err);
 }
 
 static int
-leave(struct ctl *ctl, const struct account *a, enum account_state state,
-    const char *reason, struct err *err)
+ctl_account_leave(struct ctl *ctl, const struct account *a,
+    enum account_state state, const char *reason, struct err *err)
 {
 	const unsigned expect = 1u << ACCOUNT_NEW |
 	    1u << ACCOUNT_BOOTSTRAPPING | 1u << ACCOUNT_LIVE |
@@ -287,9 +288,10 @@ cmd_account_disable(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	struct account *a;
 
-	if (load(ctl, args, &a, err) == -1)
+	if (account_load(ctl, args, &a, err) == -1)
 		return -1;
-	return leave(ctl, a, ACCOUNT_DISABLED, "disabled by operator", err);
+	return ctl_account_leave(
+	    ctl, a, ACCOUNT_DISABLED, "disabled by operator", err);
 }
 
 int
@@ -298,13 +300,14 @@ cmd_account_delete(struct ctl *ctl, const struct args *args, struct err *err)
 	struct account *a;
 	char question[320];
 
-	if (load(ctl, args, &a, err) == -1)
+	if (account_load(ctl, args, &a, err) == -1)
 		return -1;
 	snprintf(question, sizeof(question), "Delete account %.200s and its "
 	    "stored mail? (The mail at %.60s stays.)", a->email, a->imap_host);
 	if (confirm(args_has(args, "yes"), question, err) == -1)
 		return -1;
-	return leave(ctl, a, ACCOUNT_DELETED, "deleted by operator", err);
+	return ctl_account_leave(
+	    ctl, a, ACCOUNT_DELETED, "deleted by operator", err);
 }
 
 int
@@ -313,7 +316,7 @@ cmd_account_refresh(struct ctl *ctl, const struct args *args, struct err *err)
 	struct account *a;
 	struct uuid job_id;
 
-	if (load(ctl, args, &a, err) == -1)
+	if (account_load(ctl, args, &a, err) == -1)
 		return -1;
 	if (a->state != ACCOUNT_LIVE)
 		return err_set(err, ERR_PERMANENT, "%s is %s, only live "
@@ -356,10 +359,10 @@ apply_changes(struct ctl *ctl, const struct args *args, struct account *a,
 {
 	const struct account was = *a;
 
-	take_text(args, "email", &a->email);
-	take_text(args, "name", &a->name);
-	take_text(args, "login", &a->imap_login);
-	take_text(args, "smtp-login", &a->smtp_login);
+	account_take_text(args, "email", &a->email);
+	account_take_text(args, "name", &a->name);
+	account_take_text(args, "login", &a->imap_login);
+	account_take_text(args, "smtp-login", &a->smtp_login);
 	if (take_servers(ctl, args, a, err) == -1)
 		return -1;
 	if (args_has(args, "password") || args_has(args, "password-file"))
@@ -388,15 +391,16 @@ cmd_account_set(struct ctl *ctl, const struct args *args, struct err *err)
 		    "mailherdctl help account set)");
 	/* The mark first: what changes after it is noticed by the update. */
 	if (ctl_account(ctl, args->words[0], &id, err) == -1 ||
-	    store_account_mark(ctl->store, &id, ctl->arena, &mark, err) ==
-	    -1 || load(ctl, args, &a, err) == -1 ||
+	    store_account_mark(ctl->store, &id, ctl->arena, &mark, err) == -1 ||
+	    account_load(ctl, args, &a, err) == -1 ||
 	    apply_changes(ctl, args, a, err) == -1 ||
 	    store_account_update(ctl->store, a, mark, err) == -1)
 		return -1;
 	/* What was refused is forgotten, also while the account is still live
 	 * or on its way there (R-LIFE-6). */
 	if (is_worth_a_try(args) && a->state != ACCOUNT_DISABLED)
-		return enable(ctl, a, "credentials or servers changed", err);
+		return ctl_account_enable(
+		    ctl, a, "credentials or servers changed", err);
 	/* The owner reads the row again before its next connection. */
 	announce_state(ctl, &a->id, &a->user_id, a->state, a->state_reason);
 	print_state(ctl, a, a->state);

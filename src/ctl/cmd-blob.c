@@ -78,7 +78,7 @@ draw_progress(struct verify *v)
 /* --- the walk over the disk --------------------------------------------- */
 
 static int
-on_found(void *arg, const struct blob_found *found)
+blob_on_found(void *arg, const struct blob_found *found)
 {
 	struct verify *v = arg;
 	struct seen *seen;
@@ -180,7 +180,7 @@ tell_fault(struct verify *v, const struct blob_ref *ref, const char *state)
 }
 
 static int
-ignore_bytes(void *arg, const void *bytes, size_t len)
+blob_ignore_bytes(void *arg, const void *bytes, size_t len)
 {
 	(void)arg;
 	(void)bytes;
@@ -194,8 +194,8 @@ check_alone(struct verify *v, const struct blob_ref *ref)
 {
 	struct err err = ERR_INIT;
 
-	if (blob_read(v->ctl->conf->blob_dir, ref, ignore_bytes, NULL,
-	    &err) == 0)
+	if (blob_read(v->ctl->conf->blob_dir, ref, blob_ignore_bytes, NULL,
+		&err) == 0)
 		return "good";
 	return err.kind == ERR_GONE ? "missing" : "damaged";
 }
@@ -273,10 +273,10 @@ print_summary(const struct verify *v)
 }
 
 static int
-verify(struct verify *v, struct err *err)
+blob_verify(struct verify *v, struct err *err)
 {
 	load_total(v);
-	if (blob_walk(v->ctl->conf->blob_dir, on_found, v, err) == -1)
+	if (blob_walk(v->ctl->conf->blob_dir, blob_on_found, v, err) == -1)
 		return -1;
 	if (v->n_seen > 0)
 		qsort(v->seen, v->n_seen, sizeof(*v->seen), by_place);
@@ -294,7 +294,7 @@ cmd_blob_verify(struct ctl *ctl, const struct args *args, struct err *err)
 	int rc;
 
 	(void)args;
-	rc = verify(&v, err);
+	rc = blob_verify(&v, err);
 	clear_progress(&v);
 	if (rc == 0) {
 		print_summary(&v);

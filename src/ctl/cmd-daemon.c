@@ -226,7 +226,8 @@ print_done(struct ctl *ctl, const struct daemon *daemon, json_t *reply,
 
 /* Sends the order to all; takes the reference to `request`. */
 static int
-order(struct ctl *ctl, json_t *request, const char *done, struct err *err)
+daemon_order(
+    struct ctl *ctl, json_t *request, const char *done, struct err *err)
 {
 	char *text = arena_strdup(ctl->arena, done);
 	int rc = daemons_ask_all(ctl, request, print_done, text, err);
@@ -239,7 +240,7 @@ int
 cmd_drain(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	(void)args;
-	return order(ctl, json_pack("{s:s}", "cmd", "drain"),
+	return daemon_order(ctl, json_pack("{s:s}", "cmd", "drain"),
 	    "draining: takes nothing new, releases what it has", err);
 }
 
@@ -247,7 +248,7 @@ int
 cmd_undrain(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	(void)args;
-	return order(ctl, json_pack("{s:s}", "cmd", "undrain"),
+	return daemon_order(ctl, json_pack("{s:s}", "cmd", "undrain"),
 	    "takes accounts and jobs again", err);
 }
 
@@ -255,7 +256,7 @@ int
 cmd_reload(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	(void)args;
-	return order(ctl, json_pack("{s:s}", "cmd", "reload"),
+	return daemon_order(ctl, json_pack("{s:s}", "cmd", "reload"),
 	    "configuration read again", err);
 }
 
@@ -263,7 +264,8 @@ int
 cmd_stop(struct ctl *ctl, const struct args *args, struct err *err)
 {
 	(void)args;
-	return order(ctl, json_pack("{s:s}", "cmd", "stop"), "stopping", err);
+	return daemon_order(
+	    ctl, json_pack("{s:s}", "cmd", "stop"), "stopping", err);
 }
 
 int
@@ -288,7 +290,7 @@ cmd_log(struct ctl *ctl, const struct args *args, struct err *err)
 		json_object_set_new(request, "subsystem",
 		    json_string(args->words[1]));
 	}
-	return order(ctl, request, "log level changed", err);
+	return daemon_order(ctl, request, "log level changed", err);
 }
 
 static void

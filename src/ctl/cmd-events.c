@@ -138,7 +138,7 @@ print_message(struct names *names, const char *message)
 
 /* Redis went away: wait for it, an operator wants to see what comes after. */
 static void
-reconnect(struct ctl *ctl, const struct args *args, const char *why)
+events_reconnect(struct ctl *ctl, const struct args *args, const char *why)
 {
 	struct err err = ERR_INIT;
 
@@ -185,7 +185,7 @@ cmd_events(struct ctl *ctl, const struct args *args, struct err *err)
 
 		if (lease_client_next(ctl->redis, -1, arena, &message, err) ==
 		    -1)
-			reconnect(ctl, args, err->text);
+			events_reconnect(ctl, args, err->text);
 		if (message != NULL)
 			print_message(&names, message);
 		arena_free(&arena);

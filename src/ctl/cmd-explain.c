@@ -52,11 +52,11 @@ struct story {
 	int64_t now;		/* wall */
 };
 
-static void say(struct story *s, const char *label, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+static void explain_say(struct story *s, const char *label, const char *fmt,
+    ...) __attribute__((format(printf, 3, 4)));
 
 static void
-say(struct story *s, const char *label, const char *fmt, ...)
+explain_say(struct story *s, const char *label, const char *fmt, ...)
 {
 	struct buf line = BUF_INIT;
 	char text[900];
@@ -72,34 +72,35 @@ say(struct story *s, const char *label, const char *fmt, ...)
 }
 
 static void
-set_number(struct story *s, const char *key, int64_t value)
+explain_set_number(struct story *s, const char *key, int64_t value)
 {
 	json_object_set_new(s->object, key, json_integer(value));
 }
 
 static void
-set_text(struct story *s, const char *key, const char *value)
+explain_set_text(struct story *s, const char *key, const char *value)
 {
 	json_object_set_new(s->object, key, value != NULL ?
 	    json_string(value) : json_null());
 }
 
 static int64_t
-number(const struct story *s, enum cell cell)
+explain_number(const struct story *s, enum cell cell)
 {
 	return s->row[cell] == NULL ? 0 : strtoll(s->row[cell], NULL, 10);
 }
 
 /* "3 min", since then; "" when it never was. */
 static const char *
-ago(const struct story *s, enum cell cell)
+explain_ago(const struct story *s, enum cell cell)
 {
 	char span[32];
 
 	if (s->row[cell] == NULL)
 		return "";
-	return arena_printf(s->ctl->arena, "%s ago", clock_format_span(span,
-	    sizeof(span), s->now - number(s, cell)));
+	return arena_printf(s->ctl->arena, "%s ago",
+	    clock_format_span(
+		span, sizeof(span), s->now - explain_number(s, cell)));
 }
 
 /* --- the parts ---------------------------------------------------------- */
@@ -110,55 +111,59 @@ tell_row(struct story *s)
 	const char *const *row = s->row;
 	char span[32];
 
-	set_text(s, "email", row[CELL_EMAIL]);
-	set_text(s, "state", row[CELL_STATE]);
-	set_text(s, "state_reason", row[CELL_REASON]);
-	set_number(s, "state_since", number(s, CELL_SINCE));
-	set_text(s, "host", row[CELL_HOST]);
-	say(s, "account", "%s", row[CELL_EMAIL]);
-	say(s, "state", "%s since %s%s%s", row[CELL_STATE],
-	    clock_format_span(span, sizeof(span), s->now - number(s,
-		CELL_SINCE)), row[CELL_REASON][0] != '\0' ? ": " : "",
-	    row[CELL_REASON]);
-	set_number(s, "quarantined", number(s, CELL_ASIDE));
-	if (number(s, CELL_ASIDE) == 0)
+	explain_set_text(s, "email", row[CELL_EMAIL]);
+	explain_set_text(s, "state", row[CELL_STATE]);
+	explain_set_text(s, "state_reason", row[CELL_REASON]);
+	explain_set_number(s, "state_since", explain_number(s, CELL_SINCE));
+	explain_set_text(s, "host", row[CELL_HOST]);
+	explain_say(s, "account", "%s", row[CELL_EMAIL]);
+	explain_say(s, "state", "%s since %s%s%s", row[CELL_STATE],
+	    clock_format_span(
+		span, sizeof(span), s->now - explain_number(s, CELL_SINCE)),
+	    row[CELL_REASON][0] != '\0' ? ": " : "", row[CELL_REASON]);
+	explain_set_number(s, "quarantined", explain_number(s, CELL_ASIDE));
+	if (explain_number(s, CELL_ASIDE) == 0)
 		return;
-	set_number(s, "quarantine_next_at", number(s, CELL_ASIDE_NEXT));
-	say(s, "aside", "%s in quarantine, the last: %s", row[CELL_ASIDE],
-	    row[CELL_ASIDE_WHAT]);
-	if (number(s, CELL_ASIDE_NEXT) > s->now)
-		say(s, "aside", "tried again in %s", clock_format_span(span,
-		    sizeof(span), number(s, CELL_ASIDE_NEXT) - s->now));
+	explain_set_number(
+	    s, "quarantine_next_at", explain_number(s, CELL_ASIDE_NEXT));
+	explain_say(s, "aside", "%s in quarantine, the last: %s",
+	    row[CELL_ASIDE], row[CELL_ASIDE_WHAT]);
+	if (explain_number(s, CELL_ASIDE_NEXT) > s->now)
+		explain_say(s, "aside", "tried again in %s",
+		    clock_format_span(span, sizeof(span),
+			explain_number(s, CELL_ASIDE_NEXT) - s->now));
 }
 
 static void
-tell_owner(struct story *s)
+explain_tell_owner(struct story *s)
 {
 	const struct lease_view *view = s->view;
 
 	if (s->row != NULL)
-		set_number(s, "epoch", number(s, CELL_EPOCH));
+		explain_set_number(s, "epoch", explain_number(s, CELL_EPOCH));
 	if (view == NULL) {
-		say(s, "owner", "not known, Redis is away%s%s",
+		explain_say(s, "owner", "not known, Redis is away%s%s",
 		    s->row != NULL ? "; the last to write is " : "",
 		    s->row != NULL ? s->row[CELL_FENCE_OWNER] : "");
 		return;
 	}
-	set_text(s, "owner", view->owner);
-	set_number(s, "lease_left_s", view->ttl_secs > 0 ? view->ttl_secs : 0);
+	explain_set_text(s, "owner", view->owner);
+	explain_set_number(
+	    s, "lease_left_s", view->ttl_secs > 0 ? view->ttl_secs : 0);
 	json_object_set_new(s->object, "listed",
 	    json_boolean(view->is_listed));
 	if (view->owner != NULL)
-		say(s, "owner", "%s, which knows more: ask there", view->owner);
+		explain_say(
+		    s, "owner", "%s, which knows more: ask there", view->owner);
 	else
-		say(s, "owner", "nobody%s", view->is_listed ?
-		    "; it is listed for claiming" : "");
+		explain_say(s, "owner", "nobody%s",
+		    view->is_listed ? "; it is listed for claiming" : "");
 	if (view->owner != NULL)
-		say(s, "lease", "%" PRId64 " s left%s%s", view->ttl_secs,
-		    s->row != NULL ? ", epoch " : "",
+		explain_say(s, "lease", "%" PRId64 " s left%s%s",
+		    view->ttl_secs, s->row != NULL ? ", epoch " : "",
 		    s->row != NULL ? s->row[CELL_EPOCH] : "");
 	else if (s->row != NULL)
-		say(s, "lease", "none; the last epoch is %s",
+		explain_say(s, "lease", "none; the last epoch is %s",
 		    s->row[CELL_EPOCH]);
 }
 
@@ -175,76 +180,84 @@ tier_rule(const struct story *s)
 }
 
 static void
-tell_tier(struct story *s)
+explain_tell_tier(struct story *s)
 {
 	const struct lease_view *view = s->view;
 	char span[32];
 
 	if (view == NULL)
 		return;
-	set_text(s, "tier", view->tier);
-	set_text(s, "tier_rule", tier_rule(s));
+	explain_set_text(s, "tier", view->tier);
+	explain_set_text(s, "tier_rule", tier_rule(s));
 	json_object_set_new(s->object, "pinned",
 	    json_boolean(view->pin != NULL));
-	set_number(s, "connections", view->conns);
+	explain_set_number(s, "connections", view->conns);
 	if (s->session_secs >= 0)
-		set_number(s, "session_left_s", s->session_secs);
+		explain_set_number(s, "session_left_s", s->session_secs);
 	if (view->tier != NULL || view->pin != NULL)
-		say(s, "tier", "%s: %s", view->pin != NULL ? view->pin :
-		    view->tier, tier_rule(s));
+		explain_say(s, "tier", "%s: %s",
+		    view->pin != NULL ? view->pin : view->tier, tier_rule(s));
 	if (s->session_secs > 0)
-		say(s, "session", "ends in %s unless it is refreshed",
+		explain_say(s, "session", "ends in %s unless it is refreshed",
 		    clock_format_span(span, sizeof(span), s->session_secs));
-	say(s, "budget", "%" PRId64 " connection%s of this account over all "
-	    "workers", view->conns, view->conns == 1 ? "" : "s");
+	explain_say(s, "budget",
+	    "%" PRId64 " connection%s of this account over all "
+	    "workers",
+	    view->conns, view->conns == 1 ? "" : "s");
 }
 
 static void
-tell_health(struct story *s)
+explain_tell_health(struct story *s)
 {
 	const char *const *row = s->row;
-	int64_t wait = number(s, CELL_WAIT);
+	int64_t wait = explain_number(s, CELL_WAIT);
 	char span[32];
 
-	set_number(s, "last_mail_at", number(s, CELL_LAST_MAIL));
-	set_number(s, "last_pass_at", number(s, CELL_LAST_SYNC));
-	set_text(s, "last_error", row[CELL_LAST_ERROR]);
-	set_number(s, "refusals", number(s, CELL_REFUSALS));
-	set_number(s, "wait_s", wait);
+	explain_set_number(
+	    s, "last_mail_at", explain_number(s, CELL_LAST_MAIL));
+	explain_set_number(
+	    s, "last_pass_at", explain_number(s, CELL_LAST_SYNC));
+	explain_set_text(s, "last_error", row[CELL_LAST_ERROR]);
+	explain_set_number(s, "refusals", explain_number(s, CELL_REFUSALS));
+	explain_set_number(s, "wait_s", wait);
 	if (row[CELL_LAST_MAIL] != NULL)
-		say(s, "last mail", "%s", ago(s, CELL_LAST_MAIL));
+		explain_say(
+		    s, "last mail", "%s", explain_ago(s, CELL_LAST_MAIL));
 	if (row[CELL_LAST_ERROR][0] != '\0')
-		say(s, "health", "the last pass failed: %s",
+		explain_say(s, "health", "the last pass failed: %s",
 		    row[CELL_LAST_ERROR]);
 	else if (row[CELL_LAST_SYNC] != NULL)
-		say(s, "health", "good, the last pass ended %s", ago(s,
-		    CELL_LAST_SYNC));
+		explain_say(s, "health", "good, the last pass ended %s",
+		    explain_ago(s, CELL_LAST_SYNC));
 	else
-		say(s, "health", "no pass yet");
-	if (number(s, CELL_REFUSALS) > 0)
-		say(s, "refused", "%s of %lld logins in a row",
-		    row[CELL_REFUSALS],
-		    (long long)s->ctl->conf->auth_refusals);
+		explain_say(s, "health", "no pass yet");
+	if (explain_number(s, CELL_REFUSALS) > 0)
+		explain_say(s, "refused", "%s of %lld logins in a row",
+		    row[CELL_REFUSALS], (long long)s->ctl->conf->auth_refusals);
 	if (wait > 0)
-		say(s, "wait", "%s, nothing is asked of the server until then",
+		explain_say(s, "wait",
+		    "%s, nothing is asked of the server until then",
 		    clock_format_span(span, sizeof(span), wait));
 }
 
 static void
-tell_next(struct story *s)
+explain_tell_next(struct story *s)
 {
 	const char *text;
 
 	if (s->row == NULL)
 		return;
-	text = next_step(s->ctl, &(struct next_facts){
-	    .id = s->row[CELL_ID], .email = s->row[CELL_EMAIL],
-	    .state = s->row[CELL_STATE],
-	    .next_try_at = number(s, CELL_WAIT) > 0 ?
-		s->row[CELL_NEXT_TRY] : NULL }, s->view);
-	set_text(s, "next", text);
+	text = next_step(s->ctl,
+	    &(struct next_facts){.id = s->row[CELL_ID],
+		.email = s->row[CELL_EMAIL],
+		.state = s->row[CELL_STATE],
+		.next_try_at = explain_number(s, CELL_WAIT) > 0
+				   ? s->row[CELL_NEXT_TRY]
+				   : NULL},
+	    s->view);
+	explain_set_text(s, "next", text);
 	if (text != NULL)
-		say(s, "next", "%s", text);
+		explain_say(s, "next", "%s", text);
 }
 
 /* --- where it comes from ------------------------------------------------ */
@@ -305,21 +318,21 @@ tell_from_tables(struct ctl *ctl, const char *id, json_t **object_r,
 	}
 	s.object = *object_r = json_object();
 	s.chain = json_array();
-	set_text(&s, "account_id", id);
+	explain_set_text(&s, "account_id", id);
 	if (s.row != NULL)
 		tell_row(&s);
-	tell_owner(&s);
-	tell_tier(&s);
+	explain_tell_owner(&s);
+	explain_tell_tier(&s);
 	if (s.row != NULL)
-		tell_health(&s);
-	tell_next(&s);
+		explain_tell_health(&s);
+	explain_tell_next(&s);
 	json_object_set_new(s.object, "chain", s.chain);
 	return 0;
 }
 
 /* What the daemon cannot know: it does not read PostgreSQL. */
 static void
-add_state(struct ctl *ctl, const char *id, json_t *reply)
+explain_add_state(struct ctl *ctl, const char *id, json_t *reply)
 {
 	json_t *chain = json_object_get(reply, "chain");
 	struct err ignored = ERR_INIT;
@@ -387,7 +400,7 @@ cmd_explain(struct ctl *ctl, const struct args *args, struct err *err)
 	is_owners = daemons_ask_owner(ctl, request, &reply, &not_owned) == 0;
 	json_decref(request);
 	if (is_owners)
-		add_state(ctl, id, reply);
+		explain_add_state(ctl, id, reply);
 	else if (tell_from_tables(ctl, id, &reply, err) == -1)
 		return -1;
 	json_object_del(reply, "ok");

@@ -44,7 +44,7 @@ add_required(struct buf *out, const struct command *c)
 
 /* Name and arguments on the left, what it does on the right. */
 static void
-print_line(const struct command *c)
+help_print_line(const struct command *c)
 {
 	struct buf name = BUF_INIT;
 
@@ -66,7 +66,7 @@ print_overview(void)
 		print_heading(group_titles[g]);
 		for (size_t i = 0; i < n_commands; i++)
 			if (commands[i].group == g)
-				print_line(&commands[i]);
+				help_print_line(&commands[i]);
 		putchar('\n');
 	}
 	printf("-j prints JSON, one object a line.  More: mailherdctl help "
@@ -137,7 +137,7 @@ print_command(const struct command *c)
 
 /* One line a command: name, tab, its options. */
 static void
-print_list(void)
+help_print_list(void)
 {
 	for (size_t i = 0; i < n_commands; i++) {
 		printf("%s\t", commands[i].name);
@@ -172,7 +172,7 @@ cmd_help(struct ctl *ctl, const struct args *args, struct err *err)
 
 	(void)ctl;
 	if (args_has(args, "list")) {
-		print_list();
+		help_print_list();
 		return 0;
 	}
 	if (args->n_words == 0) {

@@ -306,7 +306,7 @@ struct output {
 };
 
 static int
-write_out(void *arg, const void *bytes, size_t len)
+message_write_out(void *arg, const void *bytes, size_t len)
 {
 	struct output *out = arg;
 
@@ -329,8 +329,8 @@ cmd_message_raw(struct ctl *ctl, const struct args *args, struct err *err)
 	for (int attempt = 0; attempt < 2; attempt++) {
 		if (store_message_blob(ctl->store, id, &ref, err) == -1)
 			return -1;
-		if (blob_read(ctl->conf->blob_dir, &ref, write_out, &out,
-		    err) == 0)
+		if (blob_read(ctl->conf->blob_dir, &ref, message_write_out,
+			&out, err) == 0)
 			return 0;
 		/* The collection may have moved it since we read the row. */
 		if (err->kind != ERR_GONE || out.has_begun)

@@ -65,7 +65,7 @@ cmd_quarantine_list(struct ctl *ctl, const struct args *args, struct err *err)
 
 /* Its owner's children go by what they read when they began. */
 static void
-tell_owner(struct ctl *ctl, const struct store_rows *rows)
+quarantine_tell_owner(struct ctl *ctl, const struct store_rows *rows)
 {
 	struct msg_event event = { .event = EVENT_QUARANTINE };
 	struct err err = ERR_INIT;
@@ -84,7 +84,8 @@ tell_owner(struct ctl *ctl, const struct store_rows *rows)
 }
 
 static int
-change(struct ctl *ctl, const char *number, const char *sql, struct err *err)
+quarantine_change(
+    struct ctl *ctl, const char *number, const char *sql, struct err *err)
 {
 	const char *params[] = { number }, *fault;
 	struct store_rows *rows;
@@ -98,7 +99,7 @@ change(struct ctl *ctl, const char *number, const char *sql, struct err *err)
 	if (rows->n_rows == 0)
 		return err_set(err, ERR_GONE, "no entry %s (see: mailherdctl "
 		    "quarantine list)", number);
-	tell_owner(ctl, rows);
+	quarantine_tell_owner(ctl, rows);
 	if (ctl->is_json)
 		ctl_print_json(json_pack("{s:I, s:s}", "id",
 		    (json_int_t)strtonum(number, 1, INT64_MAX, NULL), "state",
@@ -113,18 +114,20 @@ cmd_quarantine_retry(struct ctl *ctl, const struct args *args,
     struct err *err)
 {
 	/* A folder that is parked is so by this entry. */
-	return change(ctl, args->words[0],
+	return quarantine_change(ctl, args->words[0],
 	    "WITH q AS (UPDATE quarantine SET state = 'noted', attempts = 0,"
 	    "  next_at = due_by_now() WHERE id = $1::bigint" SQL_CHANGED "),"
 	    " m AS (UPDATE mailbox SET parked_until = NULL, park_reason = ''"
 	    "  FROM q WHERE mailbox.id = q.mailbox_id)"
-	    " SELECT * FROM q", err);
+	    " SELECT * FROM q",
+	    err);
 }
 
 int
 cmd_quarantine_skip(struct ctl *ctl, const struct args *args, struct err *err)
 {
-	return change(ctl, args->words[0],
+	return quarantine_change(ctl, args->words[0],
 	    "UPDATE quarantine SET state = 'skipped', next_at = NULL"
-	    " WHERE id = $1::bigint" SQL_CHANGED, err);
+	    " WHERE id = $1::bigint" SQL_CHANGED,
+	    err);
 }

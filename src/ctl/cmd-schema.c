@@ -26,7 +26,7 @@ on_step(void *arg, const char *file)
 }
 
 static int
-migrate(struct ctl *ctl, int *version_r, struct err *err)
+schema_migrate(struct ctl *ctl, int *version_r, struct err *err)
 {
 	const char *dir = ctl->conf->schema_dir;
 
@@ -45,7 +45,7 @@ cmd_migrate(struct ctl *ctl, const struct args *args, struct err *err)
 	int version;
 
 	(void)args;
-	if (migrate(ctl, &version, err) == -1)
+	if (schema_migrate(ctl, &version, err) == -1)
 		return -1;
 	if (ctl->is_json)
 		ctl_print_json(json_pack("{s:i}", "schema", version));
@@ -58,7 +58,7 @@ cmd_migrate(struct ctl *ctl, const struct args *args, struct err *err)
 
 /* mkdir -p; only the last directory is ours to restrict. */
 static int
-make_directory(const char *path, bool *created_r, struct err *err)
+schema_make_directory(const char *path, bool *created_r, struct err *err)
 {
 	char *part = xstrdup(path);
 	int rc = 0;
@@ -114,12 +114,12 @@ cmd_init(struct ctl *ctl, const struct args *args, struct err *err)
 	if (vault_create_key(conf->secret_key_file, &key_created, err) == -1)
 		return -1;
 	print_step(ctl, "key file", conf->secret_key_file, key_created);
-	if (make_directory(conf->blob_dir, &dir_created, err) == -1)
+	if (schema_make_directory(conf->blob_dir, &dir_created, err) == -1)
 		return -1;
 	if (dir_created && give_to_daemon(ctl, conf->blob_dir, err) == -1)
 		return -1;
 	ctl_act_as_daemon(ctl);
-	if (migrate(ctl, &version, err) == -1 ||
+	if (schema_migrate(ctl, &version, err) == -1 ||
 	    store_check(ctl->store, err) == -1 ||
 	    blob_store_init(ctl->store, conf->blob_dir, err) == -1)
 		return -1;

@@ -247,7 +247,7 @@ ask_which(const char *family, struct err *err)
 
 /* Edits that turn one word into the other; words are short. */
 static unsigned
-distance(const char *a, const char *b)
+commands_distance(const char *a, const char *b)
 {
 	unsigned row[64], previous, keep;
 	size_t n = strlen(b);
@@ -279,7 +279,7 @@ tell_unknown(const char *given, struct err *err)
 	unsigned best = 3;
 
 	for (size_t i = 0; i < n_commands; i++) {
-		unsigned d = distance(given, commands[i].name);
+		unsigned d = commands_distance(given, commands[i].name);
 
 		if (d < best) {
 			best = d;

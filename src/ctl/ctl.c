@@ -232,7 +232,7 @@ struct word_tint {
 };
 
 static enum tint
-look_up(const struct word_tint *words, const char *cell)
+ctl_look_up(const struct word_tint *words, const char *cell)
 {
 	for (; words->word != NULL; words++)
 		if (strcmp(words->word, cell) == 0)
@@ -249,7 +249,7 @@ tint_account_state(const char *cell)
 		{ "disabled", TINT_DIM }, { "deleted", TINT_DIM }, { NULL },
 	};
 
-	return look_up(words, cell);
+	return ctl_look_up(words, cell);
 }
 
 enum tint
@@ -260,7 +260,7 @@ tint_job_state(const char *cell)
 		{ "dead", TINT_BAD }, { "done", TINT_DIM }, { NULL },
 	};
 
-	return look_up(words, cell);
+	return ctl_look_up(words, cell);
 }
 
 enum tint
@@ -270,7 +270,7 @@ tint_tier(const char *cell)
 		{ "hot", TINT_GOOD }, { "cold", TINT_DIM }, { NULL },
 	};
 
-	return look_up(words, cell);
+	return ctl_look_up(words, cell);
 }
 
 enum tint
@@ -289,5 +289,5 @@ tint_health(const char *cell)
 		{ "false", TINT_BAD }, { NULL },
 	};
 
-	return look_up(words, cell);
+	return ctl_look_up(words, cell);
 }

@@ -30,7 +30,7 @@ display_init(void)
 
 /* The next character of valid UTF-8 and its length. */
 static wchar_t
-decode(const unsigned char *p, unsigned len)
+display_decode(const unsigned char *p, unsigned len)
 {
 	switch (len) {
 	case 1:
@@ -61,14 +61,14 @@ is_control(wchar_t c)
 }
 
 static void
-clean(struct buf *out, const char *s, bool keep_lines)
+ctl_display_clean(struct buf *out, const char *s, bool keep_lines)
 {
 	const unsigned char *p = (const unsigned char *)s;
 	size_t left = strlen(s);
 
 	while (left > 0) {
 		unsigned len = text_utf8_char(p, left);
-		wchar_t c = len > 0 ? decode(p, len) : 0xfffd;
+		wchar_t c = len > 0 ? display_decode(p, len) : 0xfffd;
 
 		if (len == 0) {
 			buf_adds(out, "\xef\xbf\xbd");
@@ -92,13 +92,13 @@ clean(struct buf *out, const char *s, bool keep_lines)
 void
 display_clean(struct buf *out, const char *s)
 {
-	clean(out, s, false);
+	ctl_display_clean(out, s, false);
 }
 
 void
 display_clean_text(struct buf *out, const char *s)
 {
-	clean(out, s, true);
+	ctl_display_clean(out, s, true);
 }
 
 static size_t
@@ -118,7 +118,7 @@ display_width(const char *s)
 	while (left > 0) {
 		unsigned len = text_utf8_char(p, left);
 
-		width += len > 0 ? char_width(decode(p, len)) : 1;
+		width += len > 0 ? char_width(display_decode(p, len)) : 1;
 		len = len > 0 ? len : 1;
 		p += len;
 		left -= len;
@@ -140,7 +140,7 @@ display_cut(struct buf *out, const char *s, size_t width)
 		return 0;
 	while (left > 0) {
 		unsigned len = text_utf8_char(p, left);
-		size_t w = len > 0 ? char_width(decode(p, len)) : 1;
+		size_t w = len > 0 ? char_width(display_decode(p, len)) : 1;
 
 		len = len > 0 ? len : 1;
 		if (taken + w > width - 1)

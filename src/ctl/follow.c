@@ -92,7 +92,7 @@ progress_bar(struct buf *out, int64_t done, int64_t total, size_t width)
 
 /* Tables and events both may lag; the larger figures are the newer ones. */
 static void
-note(struct follow *f, int64_t done, int64_t total)
+follow_note(struct follow *f, int64_t done, int64_t total)
 {
 	if (done > f->done)
 		f->done = done;
@@ -131,14 +131,15 @@ static void
 take_row(struct follow *f, const char *const *cells)
 {
 	strlcpy(f->state, cells[0], sizeof(f->state));
-	note(f, strtoll(cells[1], NULL, 10), strtoll(cells[2], NULL, 10));
+	follow_note(
+	    f, strtoll(cells[1], NULL, 10), strtoll(cells[2], NULL, 10));
 	text_clean_line(f->trouble, sizeof(f->trouble), cells[3],
 	    strlen(cells[3]));
 	f->has_given_up = strcmp(cells[4], "t") == 0;
 }
 
 static int
-look(struct follow *f, struct err *err)
+follow_look(struct follow *f, struct err *err)
 {
 	const char *params[] = { f->id };
 	struct arena *arena = arena_new("look");
@@ -192,7 +193,7 @@ take_event(struct follow *f, const char *message, bool *changed_r)
 	text_clean_line(f->mailbox, sizeof(f->mailbox), event.name,
 	    strlen(event.name));
 	f->trouble[0] = '\0';
-	note(f, event.done, event.total);
+	follow_note(f, event.done, event.total);
 }
 
 /* Waits at most `msecs`, less when an event of interest comes. */
@@ -268,7 +269,7 @@ add_remark(struct buf *out, const struct follow *f, size_t width)
 }
 
 static void
-draw(struct follow *f)
+follow_draw(struct follow *f)
 {
 	struct buf figures = BUF_INIT, line = BUF_INIT;
 	size_t columns = display_columns(), bar = 40, used, room;
@@ -291,7 +292,7 @@ draw(struct follow *f)
 }
 
 static void
-print_json(struct follow *f)
+follow_print_json(struct follow *f)
 {
 	double per_second = rate_per_second(&f->rate);
 	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I}",
@@ -308,7 +309,7 @@ print_json(struct follow *f)
 }
 
 static void
-print_line(struct follow *f)
+follow_print_line(struct follow *f)
 {
 	struct buf figures = BUF_INIT;
 
@@ -330,11 +331,11 @@ print_progress(struct follow *f)
 	if (f->printed_msecs != 0 && now - f->printed_msecs < pause)
 		return;
 	if (f->ctl->is_json)
-		print_json(f);
+		follow_print_json(f);
 	else if (is_terminal)
-		draw(f);
+		follow_draw(f);
 	else
-		print_line(f);
+		follow_print_line(f);
 	f->printed_msecs = now;
 }
 
@@ -380,7 +381,7 @@ follow_backfill(struct ctl *ctl, const struct uuid *id, struct err *err)
 	f.started_msecs = clock_mono_msecs();
 	/* Subscribe first: what happens between the two is not lost. */
 	open_events(&f);
-	while ((rc = look(&f, err)) == 0 && is_running(&f)) {
+	while ((rc = follow_look(&f, err)) == 0 && is_running(&f)) {
 		if (f.printed_msecs == 0)
 			f.first_done = f.done;
 		do {

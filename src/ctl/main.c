@@ -31,7 +31,7 @@ static const struct option_row common_options[] = {
 };
 
 static int
-exit_code(enum err_kind kind)
+main_exit_code(enum err_kind kind)
 {
 	switch (kind) {
 	case ERR_CONFIG:
@@ -54,7 +54,7 @@ exit_code(enum err_kind kind)
 }
 
 static void
-tell(const char *what, const char *why)
+main_tell(const char *what, const char *why)
 {
 	fflush(stdout);
 	if (*what != '\0')
@@ -75,7 +75,7 @@ refuse_usage(const struct command *command, const char *why)
 	else
 		buf_addf(&text, "%s (see: mailherdctl help %s)", why,
 		    command->name);
-	tell(command->name, text.data);
+	main_tell(command->name, text.data);
 	buf_release(&text);
 	buf_release(&usage);
 	return EX_USAGE;
@@ -105,7 +105,7 @@ open_needed(struct ctl *ctl, const struct command *command, struct err *err)
 }
 
 static int
-run(struct ctl *ctl, const struct invocation *call,
+main_run(struct ctl *ctl, const struct invocation *call,
     const struct command *command, const struct args *args, struct err *err)
 {
 	int rc;
@@ -126,8 +126,8 @@ run(struct ctl *ctl, const struct invocation *call,
 }
 
 static int
-run_command(struct ctl *ctl, const struct invocation *call, int argc,
-    char **argv)
+main_run_command(
+    struct ctl *ctl, const struct invocation *call, int argc, char **argv)
 {
 	struct option_row rows[ARGS_OPTIONS_MAX];
 	const struct command *command;
@@ -139,7 +139,7 @@ run_command(struct ctl *ctl, const struct invocation *call, int argc,
 
 	command = command_find(argc, argv, &used, &err);
 	if (command == NULL) {
-		tell("", err.text);
+		main_tell("", err.text);
 		return EX_USAGE;
 	}
 	n = options_of(command, rows);
@@ -160,16 +160,16 @@ run_command(struct ctl *ctl, const struct invocation *call, int argc,
 		return refuse_usage(command, "too many arguments");
 	ctl->is_json = ctl->is_json || args_has(&args, "json");
 
-	rc = run(ctl, call, command, &args, &err);
+	rc = main_run(ctl, call, command, &args, &err);
 	if (rc == -1) {
-		tell(command->name, err.text);
-		return exit_code(err.kind);
+		main_tell(command->name, err.text);
+		return main_exit_code(err.kind);
 	}
 	return rc;
 }
 
 static _Noreturn void
-usage(void)
+ctl_main_usage(void)
 {
 	fputs("usage: mailherdctl [-c FILE] [-o name=value] [-s SOCKET] [-j] "
 	    "COMMAND (see: mailherdctl help)\n", stderr);
@@ -178,7 +178,8 @@ usage(void)
 
 /* Options before the command; returns how many words they were. */
 static int
-read_options(struct ctl *ctl, struct invocation *call, int argc, char **argv)
+ctl_main_read_options(
+    struct ctl *ctl, struct invocation *call, int argc, char **argv)
 {
 	int c;
 
@@ -191,7 +192,7 @@ read_options(struct ctl *ctl, struct invocation *call, int argc, char **argv)
 			break;
 		case 'o':
 			if (call->n_overrides == OVERRIDES_MAX)
-				usage();
+				ctl_main_usage();
 			call->overrides[call->n_overrides++] = optarg;
 			break;
 		case 's':
@@ -206,7 +207,7 @@ read_options(struct ctl *ctl, struct invocation *call, int argc, char **argv)
 		case 'h':
 			return argc;
 		default:
-			usage();
+			ctl_main_usage();
 		}
 	}
 	return optind;
@@ -230,11 +231,11 @@ main(int argc, char **argv)
 		argv[1] = version;
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		argc = 1;
-	used = read_options(&ctl, &call, argc, argv);
+	used = ctl_main_read_options(&ctl, &call, argc, argv);
 	if (used >= argc)
-		rc = run_command(&ctl, &call, 1, help);
+		rc = main_run_command(&ctl, &call, 1, help);
 	else
-		rc = run_command(&ctl, &call, argc - used, argv + used);
+		rc = main_run_command(&ctl, &call, argc - used, argv + used);
 	store_close(&ctl.store);
 	lease_client_close(&ctl.redis);
 	if (ctl.conf != NULL)

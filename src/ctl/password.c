@@ -13,8 +13,8 @@
 
 /* Reads to the end; the file may be a pipe. */
 static int
-read_all(int fd, const char *name, char *secret, size_t *len_r,
-    struct err *err)
+password_read_all(
+    int fd, const char *name, char *secret, size_t *len_r, struct err *err)
 {
 	size_t len = 0;
 	ssize_t n;
@@ -36,7 +36,7 @@ read_all(int fd, const char *name, char *secret, size_t *len_r,
 }
 
 static int
-check(char *secret, size_t *len, const char *name, struct err *err)
+password_check(char *secret, size_t *len, const char *name, struct err *err)
 {
 	if (*len > 0 && secret[*len - 1] == '\n')
 		(*len)--;
@@ -63,7 +63,7 @@ from_terminal(const char *prompt, char *secret, size_t *len_r,
 		    "the password (use --password-file FILE, \"-\" = standard "
 		    "input)");
 	*len_r = strlen(secret);
-	return check(secret, len_r, "terminal", err);
+	return password_check(secret, len_r, "terminal", err);
 }
 
 int
@@ -82,8 +82,8 @@ password_read(const char *file, const char *prompt,
 			return err_set(err, ERR_PERMANENT, "%s: %s", file,
 			    strerror(errno));
 	}
-	rc = read_all(fd, name, secret_r, len_r, err);
+	rc = password_read_all(fd, name, secret_r, len_r, err);
 	if (fd != STDIN_FILENO)
 		close(fd);
-	return rc == 0 ? check(secret_r, len_r, name, err) : -1;
+	return rc == 0 ? password_check(secret_r, len_r, name, err) : -1;
 }

@@ -98,7 +98,7 @@ send_line(int fd, const char *path, json_t *request, struct err *err)
 
 /* Up to the line end, which is not kept. */
 static int
-read_line(int fd, const char *path, struct buf *line, struct err *err)
+socket_read_line(int fd, const char *path, struct buf *line, struct err *err)
 {
 	char *end, *room;
 	ssize_t n;
@@ -153,7 +153,7 @@ socket_call(const char *path, json_t *request, json_t **reply_r,
 		return -1;
 	rc = send_line(fd, path, request, err);
 	if (rc == 0)
-		rc = read_line(fd, path, &line, err);
+		rc = socket_read_line(fd, path, &line, err);
 	close(fd);
 	if (rc == 0) {
 		reply = json_loadb(line.data, line.len, 0, NULL);

@@ -63,7 +63,7 @@ table_rows(const struct table *t)
 }
 
 static void
-print_json(const struct table *t, const char *const *cells)
+table_print_json(const struct table *t, const char *const *cells)
 {
 	json_t *object = json_object();
 	char *line;
@@ -85,7 +85,7 @@ table_add(struct table *t, const char *const *cells)
 {
 	t->n_rows++;
 	if (t->is_json) {
-		print_json(t, cells);
+		table_print_json(t, cells);
 		return;
 	}
 	for (size_t i = 0; i < t->n_columns; i++) {
@@ -149,7 +149,7 @@ add_cell(struct buf *out, const struct table *t, size_t row, size_t column,
 }
 
 static bool
-is_set(const struct table *t, size_t row, size_t c)
+table_is_set(const struct table *t, size_t row, size_t c)
 {
 	const char *cell = t->cells[row * t->n_columns + c];
 
@@ -166,13 +166,13 @@ is_in_table(const struct table *t, size_t c)
 	if (!(flags & COLUMN_IF_SET))
 		return true;
 	for (size_t r = 0; r < t->n_rows; r++)
-		if (is_set(t, r, c))
+		if (table_is_set(t, r, c))
 			return true;
 	return false;
 }
 
 static void
-measure(const struct table *t, struct layout *l, int64_t now)
+table_measure(const struct table *t, struct layout *l, int64_t now)
 {
 	struct buf text = BUF_INIT;
 
@@ -260,7 +260,7 @@ least_width(const struct table *t, const struct layout *l)
 }
 
 static void
-fit(const struct table *t, struct layout *l, size_t width)
+table_fit(const struct table *t, struct layout *l, size_t width)
 {
 	size_t c;
 
@@ -387,7 +387,7 @@ render_below(const struct table *t, size_t row, size_t width,
 
 	for (size_t c = 0; c < t->n_columns; c++) {
 		if (!(t->columns[c].flags & COLUMN_BELOW) ||
-		    !is_set(t, row, c))
+		    !table_is_set(t, row, c))
 			continue;
 		buf_reset(&text);
 		add_cell(&text, t, row, c, now);
@@ -409,8 +409,8 @@ table_render(struct table *t, struct buf *out, size_t width)
 		.shown = xcalloc(t->n_columns, sizeof(*l.shown)),
 	};
 
-	measure(t, &l, now);
-	fit(t, &l, width);
+	table_measure(t, &l, now);
+	table_fit(t, &l, width);
 	render_heading(t, &l, out);
 	for (size_t r = 0; r < t->n_rows; r++) {
 		render_row(t, &l, r, out, now);
@@ -446,7 +446,7 @@ is_in_record(const struct table *t, size_t row, size_t c)
 
 	if (flags & COLUMN_JSON_ONLY)
 		return false;
-	return !(flags & COLUMN_IF_SET) || is_set(t, row, c);
+	return !(flags & COLUMN_IF_SET) || table_is_set(t, row, c);
 }
 
 static size_t

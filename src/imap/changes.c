@@ -49,7 +49,7 @@ join_keywords(struct buf *text, const char **words, size_t n)
 }
 
 static void
-read_flags(struct flags *flags, struct buf *text, clist *list)
+changes_read_flags(struct flags *flags, struct buf *text, clist *list)
 {
 	const char *words[KEYWORDS_MAX];
 	size_t n = 0;
@@ -107,7 +107,7 @@ days_from_civil(int64_t y, int m, int d)
 
 /* "00-Jan-0000" means that there is none (L145). */
 static bool
-read_date(const struct mailimap_date_time *t, int64_t *secs_r)
+changes_read_date(const struct mailimap_date_time *t, int64_t *secs_r)
 {
 	int zone = t->dt_zone < 0 ? -t->dt_zone : t->dt_zone;
 	int64_t offset = (zone / 100) * 3600 + (zone % 100) * 60;
@@ -173,7 +173,7 @@ read_static(struct place *place, struct place_text *t,
 	case MAILIMAP_MSG_ATT_INTERNALDATE:
 		if (s->att_data.att_internal_date != NULL)
 			place->has_internal_date =
-			    read_date(s->att_data.att_internal_date,
+			    changes_read_date(s->att_data.att_internal_date,
 				&place->internal_date_secs);
 		break;
 	case MAILIMAP_MSG_ATT_BODY_SECTION:
@@ -206,7 +206,7 @@ place_read(struct place *place, struct place_text *t,
 		switch (item->att_type) {
 		case MAILIMAP_MSG_ATT_ITEM_DYNAMIC:
 			place->has_flags = true;
-			read_flags(&place->flags, &t->keywords,
+			changes_read_flags(&place->flags, &t->keywords,
 			    item->att_data.att_dyn->att_list);
 			break;
 		case MAILIMAP_MSG_ATT_ITEM_STATIC:
@@ -261,7 +261,7 @@ changes_add_message(struct imap_changes *changes,
 }
 
 static void
-make_room(struct imap_changes *changes, size_t n)
+changes_make_room(struct imap_changes *changes, size_t n)
 {
 	size_t cap = changes->cap_vanished ? changes->cap_vanished : 64;
 	uint32_t *bigger;
@@ -305,7 +305,7 @@ changes_add_vanished(struct imap_changes *changes,
 			changes->is_cut = true;
 			continue;
 		}
-		make_room(changes, (size_t)(to - from + 1));
+		changes_make_room(changes, (size_t)(to - from + 1));
 		for (uid = from; uid <= to; uid++)
 			changes->vanished[changes->n_vanished++] =
 			    (uint32_t)uid;
@@ -313,7 +313,7 @@ changes_add_vanished(struct imap_changes *changes,
 }
 
 static int
-compare_uids(const void *a, const void *b)
+changes_compare_uids(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -328,7 +328,7 @@ changes_finish(struct imap_changes *changes, uint32_t last)
 	if (changes->n_vanished == 0)
 		return;
 	qsort(changes->vanished, changes->n_vanished, sizeof(uint32_t),
-	    compare_uids);
+	    changes_compare_uids);
 	for (i = 0; i < changes->n_vanished; i++) {
 		uint32_t uid = changes->vanished[i];
 

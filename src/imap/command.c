@@ -243,7 +243,7 @@ notice_exists(struct imap *r)
 }
 
 static void
-gather(struct imap *r)
+command_gather(struct imap *r)
 {
 	struct mailimap_response_info *info = r->imap->imap_response_info;
 	clistiter *i;
@@ -282,7 +282,7 @@ gather(struct imap *r)
 }
 
 static void
-nothing(size_t current, size_t maximum, void *context)
+command_nothing(size_t current, size_t maximum, void *context)
 {
 	(void)current;
 	(void)maximum;
@@ -345,7 +345,7 @@ command_reply(struct imap *r, int tag, struct reply *reply_r,
 	if (command_settle(r, err) == -1)
 		return -1;
 	/* Without a progress callback the handler is never called. */
-	mailimap_set_progress_callback(r->imap, NULL, nothing, NULL);
+	mailimap_set_progress_callback(r->imap, NULL, command_nothing, NULL);
 	mailimap_set_msg_att_handler(r->imap, on_att, r);
 	r->imap->imap_tag = tag;
 	stream_set_budget(r->stream, r->max_reply, r->on_message != NULL);
@@ -359,12 +359,12 @@ command_reply(struct imap *r, int tag, struct reply *reply_r,
 		return imap_die(r, stream_error(r->stream), err);
 	}
 	if (code == MAILIMAP_ERROR_PROTOCOL && is_bad_reply(r, tag, reply_r)) {
-		gather(r);
+		command_gather(r);
 		return 0;
 	}
 	if (code != MAILIMAP_NO_ERROR)
 		return not_understood(r, err);
-	gather(r);
+	command_gather(r);
 	state = response->rsp_resp_done->rsp_data.rsp_tagged->rsp_cond_state;
 	reply_r->status = state->rsp_type == MAILIMAP_RESP_COND_STATE_OK ?
 	    REPLY_OK : REPLY_NO;

@@ -16,17 +16,17 @@
 #include <stdint.h>
 #include <strings.h>
 
-static int parse(int caller, mailstream *stream, MMAPString *buffer,
+static int fallback_parse(int caller, mailstream *stream, MMAPString *buffer,
     struct mailimap_parser_context *context, size_t *at,
     struct mailimap_extension_data **result, size_t rate,
     progress_function *progress);
 static void free_data(struct mailimap_extension_data *data);
 
 static struct mailimap_extension_api api = {
-	.ext_name = (char *)(uintptr_t)"catch-all",
-	.ext_id = -1,
-	.ext_parser = parse,
-	.ext_free = free_data,
+    .ext_name = (char *)(uintptr_t) "catch-all",
+    .ext_id = -1,
+    .ext_parser = fallback_parse,
+    .ext_free = free_data,
 };
 
 int
@@ -141,7 +141,7 @@ skip_item(MMAPString *buffer, size_t *at)
 }
 
 static int
-parse(int caller, mailstream *stream, MMAPString *buffer,
+fallback_parse(int caller, mailstream *stream, MMAPString *buffer,
     struct mailimap_parser_context *context, size_t *at,
     struct mailimap_extension_data **result, size_t rate,
     progress_function *progress)

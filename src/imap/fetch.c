@@ -45,7 +45,7 @@ struct fetch_job {
 };
 
 static struct wanted *
-find(struct fetch_job *job, uint32_t uid)
+fetch_find(struct fetch_job *job, uint32_t uid)
 {
 	size_t from = 0, to = job->n, at;
 
@@ -62,7 +62,7 @@ find(struct fetch_job *job, uint32_t uid)
 }
 
 static void
-end(struct fetch_job *job)
+fetch_end(struct fetch_job *job)
 {
 	job->is_ended = true;
 	stream_fail(job->r->stream, ERR_STOPPED, "the caller ended the fetch");
@@ -70,7 +70,7 @@ end(struct fetch_job *job)
 
 /* For libetpan: false ends the parse. */
 static bool
-on_bytes(int type, struct mailimap_msg_att_body_section *section,
+fetch_on_bytes(int type, struct mailimap_msg_att_body_section *section,
     const char *bytes, size_t len, void *arg)
 {
 	struct fetch_job *job = arg;
@@ -91,14 +91,14 @@ on_bytes(int type, struct mailimap_msg_att_body_section *section,
 		return false;
 	}
 	if (job->sink->bytes(job->sink->arg, bytes, len) == -1) {
-		end(job);
+		fetch_end(job);
 		return false;
 	}
 	return true;
 }
 
 static void
-drop(struct fetch_job *job)
+fetch_drop(struct fetch_job *job)
 {
 	if (job->sink->drop != NULL)
 		job->sink->drop(job->sink->arg);
@@ -108,7 +108,8 @@ drop(struct fetch_job *job)
 }
 
 static void
-remember(struct wanted *w, enum wanted_state state, const struct place *place)
+fetch_remember(
+    struct wanted *w, enum wanted_state state, const struct place *place)
 {
 	w->state = state;
 	free(w->keywords);
@@ -134,22 +135,22 @@ take_body(struct fetch_job *job, struct wanted *w, const struct place *place,
 {
 	if (is_in_doubt(job, place, bytes) && !job->is_alone) {
 		w->state = WANTED_DOUBT;
-		drop(job);
+		fetch_drop(job);
 	} else if (is_in_doubt(job, place, bytes) && !place->has_flags) {
 		stream_fail(job->r->stream, ERR_PROTOCOL, "a message did not end "
 		    "where its announced length said");
 	} else if (is_in_doubt(job, place, bytes)) {
-		remember(w, WANTED_HELD, place);
+		fetch_remember(w, WANTED_HELD, place);
 		job->is_holding = true;
 	} else {
 		w->state = WANTED_DONE;
 		if (job->sink->done(job->sink->arg, place, true) == -1)
-			end(job);
+			fetch_end(job);
 	}
 }
 
 static void
-on_message(struct imap *r, struct mailimap_msg_att *att, void *arg)
+fetch_on_message(struct imap *r, struct mailimap_msg_att *att, void *arg)
 {
 	struct sanitize_notes *notes = stream_notes(r->stream);
 	struct fetch_job *job = arg;
@@ -163,17 +164,17 @@ on_message(struct imap *r, struct mailimap_msg_att *att, void *arg)
 	if (job->is_ended || stream_error(r->stream)->kind != ERR_NONE)
 		return;
 	place_read(&place, &job->text, att, &has_body);
-	w = place.uid != 0 ? find(job, place.uid) : NULL;
+	w = place.uid != 0 ? fetch_find(job, place.uid) : NULL;
 	if (w == NULL || w->state >= WANTED_DOUBT) {
 		if (bytes > 0)
-			drop(job);
+			fetch_drop(job);
 		else
 			r->is_disturbed = true;
 		return;
 	}
 	w->is_too_large |= is_too_large;
 	if (bytes == 0 && (!has_body || place.size > 0))
-		remember(w, WANTED_SEEN, &place);
+		fetch_remember(w, WANTED_SEEN, &place);
 	else
 		take_body(job, w, &place, bytes);
 }
@@ -187,7 +188,7 @@ compare_wanted(const void *a, const void *b)
 }
 
 static int
-compare_uids(const void *a, const void *b)
+fetch_compare_uids(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -204,7 +205,7 @@ send_one(struct fetch_job *job, uint32_t *uids, size_t n, int *tag_r,
 	size_t taken;
 	int result;
 
-	qsort(uids, n, sizeof(*uids), compare_uids);
+	qsort(uids, n, sizeof(*uids), fetch_compare_uids);
 	*tag_r = command_begin(r, &out);
 	buf_adds(&out, "UID FETCH ");
 	taken = command_add_set(&out, uids, n);
@@ -243,7 +244,7 @@ read_one(struct fetch_job *job, int tag, struct err *refused, struct err *err)
 }
 
 static int
-run(struct fetch_job *job, uint32_t *uids, size_t n, size_t per_command,
+fetch_run(struct fetch_job *job, uint32_t *uids, size_t n, size_t per_command,
     struct err *err)
 {
 	struct err refused = ERR_INIT;
@@ -305,7 +306,7 @@ settle_held(struct fetch_job *job, struct wanted *w, struct err *err)
 	w->state = WANTED_DONE;
 	if (job->sink->done(job->sink->arg, &w->place, true) == 0)
 		return 0;
-	end(job);
+	fetch_end(job);
 	return imap_die(job->r, stream_error(job->r->stream), err);
 }
 
@@ -341,7 +342,7 @@ report_bodiless(struct fetch_job *job, struct err *err)
 			continue;
 		}
 		if (job->sink->done(job->sink->arg, &w->place, false) == -1) {
-			end(job);
+			fetch_end(job);
 			return imap_die(job->r,
 			    stream_error(job->r->stream), err);
 		}
@@ -373,11 +374,11 @@ imap_fetch(struct imap *r, const uint32_t *uids, size_t n,
 	for (i = 0; i < n; i++)
 		rest[i] = job.wanted[i].uid = uids[i];
 	qsort(job.wanted, n, sizeof(*job.wanted), compare_wanted);
-	r->on_message = on_message;
+	r->on_message = fetch_on_message;
 	r->on_message_arg = &job;
-	mailimap_set_msg_body_handler(r->imap, on_bytes, &job);
-	result = run(&job, rest, n,
-	    per_command > 0 ? per_command : PER_COMMAND, err);
+	mailimap_set_msg_body_handler(r->imap, fetch_on_bytes, &job);
+	result = fetch_run(
+	    &job, rest, n, per_command > 0 ? per_command : PER_COMMAND, err);
 	if (result == 0)
 		result = settle_doubts(&job, err);
 	mailimap_set_msg_body_handler(r->imap, NULL, NULL);
@@ -417,7 +418,7 @@ on_probe_bytes(int type, struct mailimap_msg_att_body_section *section,
 }
 
 static void
-on_probe(struct imap *r, struct mailimap_msg_att *att, void *arg)
+fetch_on_probe(struct imap *r, struct mailimap_msg_att *att, void *arg)
 {
 	struct place_text text = { .keywords = BUF_INIT };
 	struct probe *probe = arg;
@@ -451,7 +452,7 @@ imap_is_too_large(struct imap *r, uint32_t uid, bool *yes_r,
 	buf_release(&out);
 	if (result == -1)
 		return -1;
-	r->on_message = on_probe;
+	r->on_message = fetch_on_probe;
 	r->on_message_arg = &probe;
 	mailimap_set_msg_body_handler(r->imap, on_probe_bytes, &probe);
 	result = command_reply(r, tag, &reply, err);

@@ -40,7 +40,7 @@ struct idle {
  * an EXISTS that repeats the count as a keep-alive (L041, L093).
  */
 static bool
-is_news(struct imap *r, const char *line)
+idle_is_news(struct imap *r, const char *line)
 {
 	struct mailimap_selection_info *info = r->imap->imap_selection_info;
 	unsigned long number;
@@ -70,7 +70,7 @@ is_news(struct imap *r, const char *line)
 }
 
 static int
-read_line(struct idle *idle, struct err *err)
+idle_read_line(struct idle *idle, struct err *err)
 {
 	struct imap *r = idle->r;
 	const char *line = mailimap_read_line(r->imap);
@@ -81,7 +81,7 @@ read_line(struct idle *idle, struct err *err)
 		idle->is_going = true;
 	else if (command_is_tagged(line, idle->tag, &idle->reply))
 		idle->is_over = true;
-	else if (is_news(r, line))
+	else if (idle_is_news(r, line))
 		idle->is_changed = true;
 	return 0;
 }
@@ -108,7 +108,7 @@ resize_buffers(struct imap *r, size_t size)
 
 /* What libetpan and malloc keep from the work before. */
 static void
-slim(struct imap *r)
+idle_slim(struct imap *r)
 {
 	resize_buffers(r, IDLE_BUFFER);
 	mmap_string_free(r->imap->imap_stream_buffer);
@@ -135,7 +135,7 @@ wait_for_news(struct idle *idle, int control_fd, int64_t msecs,
 	for (;;) {
 		stream_set_deadline(r->stream, r->command_msecs);
 		while (has_line(r) && !idle->is_over)
-			if (read_line(idle, err) == -1)
+			if (idle_read_line(idle, err) == -1)
 				return -1;
 		if (idle->is_changed || idle->is_over)
 			return 0;
@@ -163,7 +163,7 @@ wait_for_news(struct idle *idle, int control_fd, int64_t msecs,
 
 /* Up to "+"; what comes before it counts. */
 static int
-begin(struct idle *idle, struct err *err)
+idle_begin(struct idle *idle, struct err *err)
 {
 	struct buf out = BUF_INIT;
 	int result;
@@ -176,7 +176,7 @@ begin(struct idle *idle, struct err *err)
 	if (result == 0)
 		result = command_settle(idle->r, err);
 	while (result == 0 && !idle->is_going && !idle->is_over)
-		result = read_line(idle, err);
+		result = idle_read_line(idle, err);
 	if (result == -1)
 		return -1;
 	return 0;
@@ -202,7 +202,7 @@ has_not_begun(struct idle *idle, enum imap_wake *wake_r, struct err *err)
 }
 
 static int
-finish(struct idle *idle, struct err *err)
+idle_finish(struct idle *idle, struct err *err)
 {
 	struct imap *r = idle->r;
 
@@ -210,7 +210,7 @@ finish(struct idle *idle, struct err *err)
 	if (stream_send(r->stream, "DONE\r\n", 6, false) == -1)
 		return imap_die(r, stream_error(r->stream), err);
 	while (!idle->is_over)
-		if (read_line(idle, err) == -1)
+		if (idle_read_line(idle, err) == -1)
 			return -1;
 	return 0;
 }
@@ -260,15 +260,15 @@ imap_idle(struct imap *r, int control_fd, int64_t msecs,
 	if (!keep_pace(r, control_fd))
 		return 0;
 	started = clock_mono_msecs();
-	if (begin(&idle, err) == -1)
+	if (idle_begin(&idle, err) == -1)
 		return -1;
 	if (!idle.is_going)
 		return has_not_begun(&idle, wake_r, err);
-	slim(r);
+	idle_slim(r);
 	if (wait_for_news(&idle, control_fd, msecs, wake_r, err) == -1)
 		return -1;
 	resize_buffers(r, STREAM_BUFFER);
-	if (!idle.is_over && finish(&idle, err) == -1)
+	if (!idle.is_over && idle_finish(&idle, err) == -1)
 		return -1;
 	/* Some servers end an IDLE by themselves. */
 	if (!idle.is_changed && *wake_r == WAKE_CHANGED) {

@@ -51,7 +51,7 @@ keep_to_budget(struct stream *w, size_t before)
 
 /* The verdict of sanitize.c, and the literal behind the line. */
 static int
-take_line(struct stream *w, const char *line, size_t len)
+input_take_line(struct stream *w, const char *line, size_t len)
 {
 	size_t before = w->out.len;
 
@@ -110,7 +110,7 @@ line_limit(const struct stream *w, const char *line, size_t len)
  * kept literal begins, or raw is used up.  -1: error set.
  */
 static int
-digest(struct stream *w)
+input_digest(struct stream *w)
 {
 	const char *from, *end;
 	size_t n;
@@ -133,7 +133,7 @@ digest(struct stream *w)
 		n = end != NULL ? (size_t)(end - from) + 1 : n;
 		w->raw_from += n;
 		if (end != NULL && w->line.len == 0) {
-			if (take_line(w, from, n) == -1)
+			if (input_take_line(w, from, n) == -1)
 				return -1;
 			continue;
 		}
@@ -144,7 +144,7 @@ digest(struct stream *w)
 			return -1;
 		}
 		if (end != NULL) {
-			int r = take_line(w, w->line.data, w->line.len);
+			int r = input_take_line(w, w->line.data, w->line.len);
 
 			if (w->line.cap > 4096)
 				buf_release(&w->line);
@@ -159,7 +159,7 @@ digest(struct stream *w)
 
 /* Room in raw; everything of it was used. */
 static void
-make_room(struct stream *w)
+input_make_room(struct stream *w)
 {
 	if (w->raw == NULL)
 		w->raw = xmalloc(RAW_SIZE);
@@ -222,7 +222,7 @@ read_ready(struct stream *w, char *to, size_t size)
 		else if (w->pending.kind != ERR_NONE ||
 		    w->raw_from == w->raw_to)
 			break;
-		else if (digest(w) == -1)
+		else if (input_digest(w) == -1)
 			return got > 0 ? (ssize_t)got : -1;
 		else
 			n = 0;
@@ -255,7 +255,7 @@ input_read(mailstream_low *low, void *to, size_t size)
 				w->literal_left -= (uint64_t)n;
 			return n;
 		}
-		make_room(w);
+		input_make_room(w);
 		if ((n = stream_receive(w, w->raw + w->raw_to,
 			 RAW_SIZE - w->raw_to)) < 0)
 			return -1;
@@ -270,22 +270,22 @@ stream_feed(struct stream *w)
 
 	if (w->error.kind != ERR_NONE)
 		return -1;
-	make_room(w);
+	input_make_room(w);
 	if (w->raw_to == RAW_SIZE)
-		return digest(w); /* read first */
+		return input_digest(w); /* read first */
 	n = stream_receive_some(w, w->raw + w->raw_to, RAW_SIZE - w->raw_to);
 	if (n > 0)
 		w->raw_to += (size_t)n;
 	else if (n < 0)
 		return -1;
-	return digest(w);
+	return input_digest(w);
 }
 
 bool
 stream_has_line(struct stream *w)
 {
 	if (w->error.kind == ERR_NONE)
-		digest(w);
+		input_digest(w);
 	return has_out(w) || w->pending.kind != ERR_NONE ||
 	    w->error.kind != ERR_NONE;
 }

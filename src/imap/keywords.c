@@ -51,7 +51,7 @@ keyword_encode(struct buf *out, const char *word, size_t len)
 }
 
 static unsigned
-hex_value(char c)
+keywords_hex_value(char c)
 {
 	return (unsigned)(c <= '9' ? c - '0' : c - 'A' + 10) & 15;
 }
@@ -71,7 +71,8 @@ keyword_decode(struct buf *out, const char *atom)
 			buf_addc(out, *p);
 			continue;
 		}
-		buf_addc(out, (char)(hex_value(p[1]) << 4 | hex_value(p[2])));
+		buf_addc(out, (char)(keywords_hex_value(p[1]) << 4 |
+				     keywords_hex_value(p[2])));
 		p += 2;
 	}
 }

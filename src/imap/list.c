@@ -37,7 +37,8 @@ role_of_flag(const char *flag)
 }
 
 static void
-read_flags(struct imap_folder *folder, struct mailimap_mbx_list_flags *flags)
+list_read_flags(
+    struct imap_folder *folder, struct mailimap_mbx_list_flags *flags)
 {
 	clistiter *i;
 
@@ -126,7 +127,7 @@ tell_paths_apart(struct arena *arena, struct imap_folder *folders, size_t n)
 
 /* Copies what libetpan has gathered. */
 static void
-take(struct imap *r, struct arena *arena, struct imap_folder **folders_r,
+list_take(struct imap *r, struct arena *arena, struct imap_folder **folders_r,
     size_t *n_r)
 {
 	clist *list = r->imap->imap_response_info->rsp_mailbox_list;
@@ -146,7 +147,7 @@ take(struct imap *r, struct arena *arena, struct imap_folder **folders_r,
 		folder->wire = arena_strdup(arena, box->mb_name);
 		folder->path = name_for_people(arena, box->mb_name);
 		folder->delimiter = box->mb_delimiter;
-		read_flags(folder, box->mb_flag);
+		list_read_flags(folder, box->mb_flag);
 		if (name_is_inbox(folder->wire))
 			folder->role = ROLE_INBOX;
 		n++;
@@ -173,7 +174,7 @@ read_along(struct imap *r, struct imap_flight *along, int first_tag,
 
 /* *n_r 0 when the server refused this form of the command or said nothing. */
 static int
-ask(struct imap *r, const char *command, struct imap_flight *along,
+list_ask(struct imap *r, const char *command, struct imap_flight *along,
     struct arena *arena, struct imap_folder **folders_r, size_t *n_r,
     struct reply *reply, struct err *err)
 {
@@ -201,7 +202,7 @@ ask(struct imap *r, const char *command, struct imap_flight *along,
 	if (along != NULL)
 		along->is_listed = true;
 	if (reply_check(r, reply, "LIST", &said) == 0) {
-		take(r, arena, folders_r, n_r);
+		list_take(r, arena, folders_r, n_r);
 	} else if (said.kind != ERR_SERVER) {
 		*err = said; /* throttled: no other form is tried (L128) */
 		return -1;
@@ -251,14 +252,14 @@ imap_list_with(struct imap *r, struct imap_flight *along,
 	if (along != NULL)
 		memset(along->status, 0, along->n * sizeof(*along->status));
 	notes->n_broken_lists = 0;
-	if (rich != NULL && ask(r, rich, along, arena, folders_r, n_r, &reply,
-		err) == -1)
+	if (rich != NULL &&
+	    list_ask(r, rich, along, arena, folders_r, n_r, &reply, err) == -1)
 		return -1;
 	if (rich != NULL)
 		along = NULL;
 	/* Strato answers the extended form with nothing (L062). */
 	if (!has_inbox(*folders_r, *n_r)) {
-		if (ask(r, "LIST \"\" \"*\"", along, arena, folders_r, n_r,
+		if (list_ask(r, "LIST \"\" \"*\"", along, arena, folders_r, n_r,
 			&reply, err) == -1 ||
 		    reply_check(r, &reply, "LIST", err) == -1)
 			return -1;

@@ -16,7 +16,7 @@
 #include <bsd/string.h>
 
 static void
-wipe(struct buf *b)
+login_wipe(struct buf *b)
 {
 	if (b->data != NULL)
 		explicit_bzero(b->data, b->cap);
@@ -51,7 +51,7 @@ add_base64(struct buf *out, const char *bytes, size_t len)
  * beginning behind.
  */
 static void
-reserve(struct buf *b, const char *login, const char *password)
+login_reserve(struct buf *b, const char *login, const char *password)
 {
 	buf_reserve(b, 4 * (strlen(login) + strlen(password)) + 200);
 }
@@ -61,13 +61,13 @@ add_plain(struct buf *out, const char *login, const char *password)
 {
 	struct buf message = BUF_INIT;
 
-	reserve(&message, login, password);
+	login_reserve(&message, login, password);
 	buf_addc(&message, '\0');
 	buf_adds(&message, login);
 	buf_addc(&message, '\0');
 	buf_adds(&message, password);
 	add_base64(out, message.data, message.len);
-	wipe(&message);
+	login_wipe(&message);
 }
 
 static int
@@ -86,8 +86,8 @@ authenticate_plain(struct imap *r, const char *login, const char *password,
 	const char *answers[2] = { NULL };
 	int tag, result;
 
-	reserve(&out, login, password);
-	reserve(&response, login, password);
+	login_reserve(&out, login, password);
+	login_reserve(&response, login, password);
 	tag = command_begin(r, &out);
 	buf_adds(&out, "AUTHENTICATE PLAIN");
 	if (has_initial) {
@@ -102,8 +102,8 @@ authenticate_plain(struct imap *r, const char *login, const char *password,
 	result = send_secret(r, &out, err);
 	if (result == 0)
 		result = command_reply_lines(r, tag, answers, reply, err);
-	wipe(&out);
-	wipe(&response);
+	login_wipe(&out);
+	login_wipe(&response);
 	return result;
 }
 
@@ -117,8 +117,8 @@ authenticate_login(struct imap *r, const char *login, const char *password,
 	const char *answers[3] = { NULL };
 	int tag, result;
 
-	reserve(&name, login, password);
-	reserve(&secret, login, password);
+	login_reserve(&name, login, password);
+	login_reserve(&secret, login, password);
 	add_base64(&name, login, strlen(login));
 	buf_adds(&name, "\r\n");
 	add_base64(&secret, password, strlen(password));
@@ -131,8 +131,8 @@ authenticate_login(struct imap *r, const char *login, const char *password,
 	if (result == 0)
 		result = command_reply_lines(r, tag, answers, reply, err);
 	buf_release(&out);
-	wipe(&name);
-	wipe(&secret);
+	login_wipe(&name);
+	login_wipe(&secret);
 	return result;
 }
 
@@ -186,7 +186,7 @@ login_command(struct imap *r, const char *login, const char *password,
 	struct buf out = BUF_INIT;
 	int tag, result;
 
-	reserve(&out, login, password);
+	login_reserve(&out, login, password);
 	tag = command_begin(r, &out);
 	buf_adds(&out, "LOGIN ");
 	result = add_login_string(r, &out, login, err);
@@ -198,7 +198,7 @@ login_command(struct imap *r, const char *login, const char *password,
 		result = send_secret(r, &out, err);
 	if (result == 0)
 		result = command_reply_lines(r, tag, NULL, reply, err);
-	wipe(&out);
+	login_wipe(&out);
 	return result;
 }
 
@@ -215,7 +215,7 @@ is_command_unknown(struct imap *r, const struct reply *reply)
 }
 
 static int
-run(struct imap *r, const char *login, const char *password,
+imap_login_run(struct imap *r, const char *login, const char *password,
     struct reply *reply, struct err *err)
 {
 	bool has_plain = imap_has(r, "AUTH=PLAIN");
@@ -257,7 +257,7 @@ login_run(struct imap *r, const char *login, const char *password,
 	if (imap_check(r, err) == -1)
 		return -1;
 	notes->has_capability = false;
-	result = run(r, login, password, &reply, err);
+	result = imap_login_run(r, login, password, &reply, err);
 	if (result == -1)
 		return -1;
 	if (reply.status == REPLY_OK)

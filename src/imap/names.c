@@ -85,7 +85,7 @@ decode_shifted(struct buf *out, const char **p)
 }
 
 static bool
-decode(struct buf *out, const char *wire)
+names_decode(struct buf *out, const char *wire)
 {
 	const char *p = wire;
 
@@ -153,7 +153,7 @@ name_for_people(struct arena *arena, const char *wire)
 
 	if (name_is_inbox(wire))
 		return "INBOX";
-	if (!decode(&out, wire)) {
+	if (!names_decode(&out, wire)) {
 		buf_reset(&out);
 		decode_raw(&out, wire);
 	}

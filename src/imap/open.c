@@ -167,7 +167,7 @@ can_try_again(struct opening *o, const struct err *failure)
 
 /* Of several failures a request to wait counts most, then the first. */
 static int
-reach(struct opening *o, struct err *err)
+open_reach(struct opening *o, struct err *err)
 {
 	struct imap *r = o->r;
 	struct err first = ERR_INIT, failure = ERR_INIT;
@@ -268,7 +268,7 @@ open_session(struct imap *r, const struct imap_params *params,
 			params->connect_msecs } };
 	int rv;
 
-	rv = reach(&o, err);
+	rv = open_reach(&o, err);
 	if (rv == 0 && params->tls == TLS_STARTTLS)
 		rv = run_starttls(&o, err);
 	net_targets_free(&o.targets);

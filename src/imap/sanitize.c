@@ -150,7 +150,7 @@ note_enabled(struct sanitizer *m, struct scan *s)
 
 /* Digits, commas, colons and blanks only. */
 static bool
-is_set(const char *p, const char *end)
+sanitize_is_set(const char *p, const char *end)
 {
 	bool has_digit = false;
 
@@ -191,7 +191,7 @@ is_code_plain(const char *p, const char *end)
 	}
 	if (word_is(word, len, "COPYUID") || word_is(word, len, "APPENDUID") ||
 	    word_is(word, len, "MODIFIED"))
-		return is_set(s.p, s.end);
+		return sanitize_is_set(s.p, s.end);
 	return false;
 }
 
@@ -210,8 +210,8 @@ is_code_word(const char *p, const char *end)
  * it back for people.  `s` stands behind the word.
  */
 static void
-add_state(struct sanitizer *m, struct scan *s, const char *word, size_t word_len,
-    bool is_failure, struct buf *out)
+sanitize_add_state(struct sanitizer *m, struct scan *s, const char *word,
+    size_t word_len, bool is_failure, struct buf *out)
 {
 	const char *close;
 	bool is_plain = false;
@@ -260,7 +260,7 @@ is_state(const char *word, size_t len)
 
 /* "* 5 EXISTS": a number comes first. */
 static enum sanitize_verdict
-numbered(struct sanitizer *m, struct scan *s, struct buf *out)
+sanitize_numbered(struct sanitizer *m, struct scan *s, struct buf *out)
 {
 	uint64_t number = 0;
 	const char *word;
@@ -283,7 +283,7 @@ numbered(struct sanitizer *m, struct scan *s, struct buf *out)
 }
 
 static enum sanitize_verdict
-vanished(struct sanitizer *m, struct scan *s, struct buf *out)
+sanitize_vanished(struct sanitizer *m, struct scan *s, struct buf *out)
 {
 	static const char earlier[] = "(EARLIER)";
 	bool is_earlier = false;
@@ -298,7 +298,7 @@ vanished(struct sanitizer *m, struct scan *s, struct buf *out)
 	}
 	for (end = s->p; end < s->end && *end != ' '; end++)
 		;
-	if (!is_set(s->p, end))
+	if (!sanitize_is_set(s->p, end))
 		return sanitize_skip(m, s);
 	buf_adds(out, is_earlier ? "* VANISHED (EARLIER) " : "* VANISHED ");
 	buf_add(out, s->p, (size_t)(end - s->p));
@@ -317,23 +317,23 @@ sanitize_skip(struct sanitizer *m, const struct scan *s)
 }
 
 static enum sanitize_verdict
-untagged(struct sanitizer *m, struct scan *s, struct buf *out)
+sanitize_untagged(struct sanitizer *m, struct scan *s, struct buf *out)
 {
 	const char *word;
 	size_t len;
 
 	scan_blanks(s);
 	if (s->p < s->end && *s->p >= '0' && *s->p <= '9')
-		return numbered(m, s, out);
+		return sanitize_numbered(m, s, out);
 	if (s->p < s->end && *s->p == '[') { /* L042: OK is missing */
 		buf_adds(out, "* ");
-		add_state(m, s, "OK", 2, false, out);
+		sanitize_add_state(m, s, "OK", 2, false, out);
 		return SANITIZE_PASS;
 	}
 	len = scan_word(s, &word);
 	if (is_state(word, len)) {
 		buf_adds(out, "* ");
-		add_state(m, s, word, len, false, out);
+		sanitize_add_state(m, s, word, len, false, out);
 		return SANITIZE_PASS;
 	}
 	if (word_is(word, len, "BYE")) {
@@ -343,11 +343,11 @@ untagged(struct sanitizer *m, struct scan *s, struct buf *out)
 	}
 	if (word_is(word, len, "PREAUTH")) { /* a greeting only */
 		buf_adds(out, "* ");
-		add_state(m, s, word, len, false, out);
+		sanitize_add_state(m, s, word, len, false, out);
 		return SANITIZE_PASS;
 	}
 	if (word_is(word, len, "VANISHED"))
-		return vanished(m, s, out);
+		return sanitize_vanished(m, s, out);
 	if (word_is(word, len, "LIST") || word_is(word, len, "XLIST"))
 		return sanitize_list(m, s, out);
 	if (word_is(word, len, "STATUS"))
@@ -360,7 +360,7 @@ untagged(struct sanitizer *m, struct scan *s, struct buf *out)
 }
 
 static bool
-tagged(struct sanitizer *m, struct scan *s, struct buf *out)
+sanitize_tagged(struct sanitizer *m, struct scan *s, struct buf *out)
 {
 	const char *tag = s->p, *word;
 	size_t tag_len, len;
@@ -375,7 +375,7 @@ tagged(struct sanitizer *m, struct scan *s, struct buf *out)
 		return false;
 	buf_add(out, tag, tag_len);
 	buf_addc(out, ' ');
-	add_state(m, s, word, len, !word_is(word, len, "OK"), out);
+	sanitize_add_state(m, s, word, len, !word_is(word, len, "OK"), out);
 	return true;
 }
 
@@ -409,9 +409,9 @@ new_reply(struct sanitizer *m, const char *line, size_t len, struct scan *s,
 		    (word_len > 0 && word[0] == '['))
 			*s = whole;
 		s->p++;
-		return untagged(m, s, out);
+		return sanitize_untagged(m, s, out);
 	}
-	if (tagged(m, &whole, out))
+	if (sanitize_tagged(m, &whole, out))
 		return SANITIZE_PASS;
 	keep_words(m, line, len);
 	return SANITIZE_STRAY;

@@ -382,8 +382,8 @@ is_known_item(const char *name, size_t len)
 }
 
 static bool
-item(struct sanitizer *m, struct scan *s, const char *name, size_t len,
-    struct buf *out)
+sanitize_fetch_item(struct sanitizer *m, struct scan *s, const char *name,
+    size_t len, struct buf *out)
 {
 	scan_blanks(s);
 	if (word_is(name, len, "UID"))
@@ -409,7 +409,8 @@ item(struct sanitizer *m, struct scan *s, const char *name, size_t len,
 /* --- the reply ----------------------------------------------------------- */
 
 static enum sanitize_verdict
-finish(struct sanitizer *m, const struct scan *s, bool is_broken, struct buf *out)
+sanitize_fetch_finish(
+    struct sanitizer *m, const struct scan *s, bool is_broken, struct buf *out)
 {
 	enum sanitize_verdict verdict = sanitize_skip(m, s);
 	struct scan rest = *s;
@@ -449,7 +450,7 @@ sanitize_fetch_items(struct sanitizer *m, struct scan *s, struct buf *out)
 	while (is_whole) {
 		scan_blanks(s);
 		if (s->p < s->end && *s->p == ')')
-			return finish(m, s, false, out);
+			return sanitize_fetch_finish(m, s, false, out);
 		if (s->p < s->end && *s->p == '(' && !m->has_body) {
 			/* Domino puts ENVELOPE into one more pair (L030). */
 			is_whole = skip_value(m, s);
@@ -457,8 +458,8 @@ sanitize_fetch_items(struct sanitizer *m, struct scan *s, struct buf *out)
 		}
 		len = take_name(s, &name);
 		if (len == 0 || (m->has_body && !is_known_item(name, len)))
-			return finish(m, s, true, out);
-		is_whole = item(m, s, name, len, out);
+			return sanitize_fetch_finish(m, s, true, out);
+		is_whole = sanitize_fetch_item(m, s, name, len, out);
 	}
 	if (m->has_literal) /* the value of BODY[] */
 		return SANITIZE_PASS;
@@ -467,7 +468,7 @@ sanitize_fetch_items(struct sanitizer *m, struct scan *s, struct buf *out)
 		m->has_literal = true;
 		return SANITIZE_HOLD;
 	}
-	return finish(m, s, true, out);
+	return sanitize_fetch_finish(m, s, true, out);
 }
 
 enum sanitize_verdict

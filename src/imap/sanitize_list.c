@@ -15,7 +15,7 @@
 #define NAME_MAX_BYTES 4096
 
 static void
-add_quoted(struct buf *out, const char *p, size_t len)
+sanitize_list_add_quoted(struct buf *out, const char *p, size_t len)
 {
 	size_t i;
 
@@ -112,7 +112,7 @@ add_delimiter(struct scan *s, struct buf *out)
 	if (text.len == 0)
 		buf_adds(out, "NIL");
 	else
-		add_quoted(out, text.data, text.len);
+		sanitize_list_add_quoted(out, text.data, text.len);
 	buf_addc(out, ' ');
 	buf_release(&text);
 	return is_fine;
@@ -160,7 +160,7 @@ add_name(struct sanitizer *m, struct scan *s, struct buf *out)
 	    name.len > NAME_MAX_BYTES)
 		is_fine = false;
 	if (is_fine) {
-		add_quoted(out, buf_str(&name), name.len);
+		sanitize_list_add_quoted(out, buf_str(&name), name.len);
 		buf_adds(out, "\r\n");
 	}
 	buf_release(&name);

@@ -29,7 +29,7 @@ struct scan_job {
 };
 
 static void
-on_message(struct imap *r, struct mailimap_msg_att *att, void *arg)
+scan_on_message(struct imap *r, struct mailimap_msg_att *att, void *arg)
 {
 	struct scan_job *job = arg;
 	struct place place;
@@ -84,7 +84,7 @@ typedef void (*on_att)(struct imap *r, struct mailimap_msg_att *att,
 
 /* Sends the command in `out`, which ends with a set, and reads its answer. */
 static int
-run_command(struct imap *r, int tag, struct buf *out, unsigned items,
+scan_run_command(struct imap *r, int tag, struct buf *out, unsigned items,
     on_att on, struct scan_job *job, struct err *err)
 {
 	struct sanitize_notes *notes = stream_notes(r->stream);
@@ -118,7 +118,7 @@ run_command(struct imap *r, int tag, struct buf *out, unsigned items,
 }
 
 static int
-run(struct imap *r, const char *command, uint32_t from, uint32_t to,
+imap_scan_run(struct imap *r, const char *command, uint32_t from, uint32_t to,
     unsigned items, struct scan_job *job, struct err *err)
 {
 	struct buf out = BUF_INIT;
@@ -129,7 +129,8 @@ run(struct imap *r, const char *command, uint32_t from, uint32_t to,
 		buf_addc(&out, '*');
 	else
 		buf_addf(&out, "%u", to);
-	result = run_command(r, tag, &out, items, on_message, job, err);
+	result =
+	    scan_run_command(r, tag, &out, items, scan_on_message, job, err);
 	buf_release(&out);
 	return result;
 }
@@ -144,8 +145,8 @@ run_set(struct imap *r, const char *command, const uint32_t *numbers,
 
 	buf_addf(&out, "%s ", command);
 	*n = command_add_set(&out, numbers, *n);
-	result = run_command(r, tag, &out, items,
-	    job->uids != NULL ? on_numbered : on_message, job, err);
+	result = scan_run_command(r, tag, &out, items,
+	    job->uids != NULL ? on_numbered : scan_on_message, job, err);
 	buf_release(&out);
 	return result;
 }
@@ -209,8 +210,8 @@ imap_scan_uids(struct imap *r, uint32_t from, uint32_t to, unsigned items,
 	do {
 		job.is_cut = false;
 		more.kind = ERR_NONE;
-		result = run(r, "UID FETCH", job.from, to, items, &job,
-		    &more);
+		result = imap_scan_run(
+		    r, "UID FETCH", job.from, to, items, &job, &more);
 	} while (result == -1 && goes_on(&job));
 	if (result == -1)
 		*err = more;
@@ -237,7 +238,7 @@ imap_scan_seq(struct imap *r, uint32_t from, uint32_t to, unsigned items,
 		if (to > info->sel_exists)
 			to = 0;
 	}
-	result = run(r, "FETCH", from, to, items, &job, err);
+	result = imap_scan_run(r, "FETCH", from, to, items, &job, err);
 	place_text_release(&job.text);
 	return result;
 }

@@ -112,7 +112,7 @@ told_modseq(struct imap *r)
 }
 
 static void
-take(struct imap *r, struct imap_selected *selected_r)
+select_take(struct imap *r, struct imap_selected *selected_r)
 {
 	struct mailimap_selection_info *info = r->imap->imap_selection_info;
 
@@ -130,7 +130,7 @@ take(struct imap *r, struct imap_selected *selected_r)
 }
 
 static int
-run(struct imap *r, const char *wire, enum form form,
+select_run(struct imap *r, const char *wire, enum form form,
     const struct cursor *known, struct reply *reply, struct err *err)
 {
 	struct buf out = BUF_INIT;
@@ -175,11 +175,11 @@ imap_select(struct imap *r, const char *wire, const struct cursor *known,
 		changes->vanished_limit = known != NULL && known->uidnext > 1 ?
 		    known->uidnext - 1 : 0;
 	r->changes = changes;
-	result = run(r, wire, form, known, &reply, err);
+	result = select_run(r, wire, form, known, &reply, err);
 	if (result == 0 && wants_id(r, &reply)) {
 		r->has_retried_id = true;
 		r->id_later = ++r->last_tag;
-		result = run(r, wire, form, known, &reply, err);
+		result = select_run(r, wire, form, known, &reply, err);
 	}
 	/* Whatever of it the server does not know, a bare SELECT it does. */
 	while (result == 0 && reply.status == REPLY_BAD && form != FORM_PLAIN) {
@@ -188,12 +188,12 @@ imap_select(struct imap *r, const char *wire, const struct cursor *known,
 		else
 			r->is_select_plain = true;
 		form = best_form(r, known);
-		result = run(r, wire, form, known, &reply, err);
+		result = select_run(r, wire, form, known, &reply, err);
 	}
 	r->changes = NULL;
 	if (result == -1 || reply_check_object(r, &reply, "SELECT", err) == -1)
 		return -1;
-	take(r, selected_r);
+	select_take(r, selected_r);
 	if (changes != NULL && known != NULL &&
 	    known->uidvalidity != selected_r->uidvalidity)
 		changes->n_changed = changes->n_vanished = 0; /* void */

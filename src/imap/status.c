@@ -58,7 +58,7 @@ read_status(struct imap *r, struct imap_status *status)
 }
 
 static const char *
-items(struct imap *r)
+status_items(struct imap *r)
 {
 	return (r->caps & IMAP_CONDSTORE) && !r->is_status_plain ?
 	    "MESSAGES UIDNEXT UIDVALIDITY HIGHESTMODSEQ" :
@@ -77,7 +77,7 @@ status_add(struct imap *r, struct buf *out, const char *const *wires,
 		buf_addf(out, "%d STATUS ", ++r->last_tag);
 		if (command_add_string(out, wires[i], err) == -1)
 			return -1;
-		buf_addf(out, " (%s)", items(r));
+		buf_addf(out, " (%s)", status_items(r));
 	}
 	*n_added_r = i;
 	return 0;
@@ -118,7 +118,7 @@ status_read(struct imap *r, struct imap_status *status_r, size_t n,
 }
 
 static int
-run(struct imap *r, const char *const *wires, size_t n,
+status_run(struct imap *r, const char *const *wires, size_t n,
     struct imap_status *status_r, size_t *n_bad_r, struct err *err)
 {
 	struct buf out = BUF_INIT;
@@ -162,9 +162,9 @@ imap_status(struct imap *r, const char *const *wires, size_t n,
 	if (n == 0)
 		return imap_check(r, err);
 	memset(status_r, 0, n * sizeof(*status_r));
-	if (run(r, wires, n, status_r, &n_bad, err) == -1)
+	if (status_run(r, wires, n, status_r, &n_bad, err) == -1)
 		return -1;
 	if (!status_was_refused(r, n, n_bad))
 		return 0;
-	return run(r, wires, n, status_r, &n_bad, err);
+	return status_run(r, wires, n, status_r, &n_bad, err);
 }

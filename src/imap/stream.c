@@ -18,19 +18,20 @@
 
 #define SLICE_MSECS 1000
 
-static ssize_t on_write(mailstream_low *low, const void *bytes, size_t size);
+static ssize_t stream_on_write(
+    mailstream_low *low, const void *bytes, size_t size);
 static int on_close(mailstream_low *low);
 static int on_get_fd(mailstream_low *low);
 static void on_free(mailstream_low *low);
 static void on_cancel(mailstream_low *low);
 
 static mailstream_low_driver driver = {
-	.mailstream_read = input_read,
-	.mailstream_write = on_write,
-	.mailstream_close = on_close,
-	.mailstream_get_fd = on_get_fd,
-	.mailstream_free = on_free,
-	.mailstream_cancel = on_cancel,
+    .mailstream_read = input_read,
+    .mailstream_write = stream_on_write,
+    .mailstream_close = on_close,
+    .mailstream_get_fd = on_get_fd,
+    .mailstream_free = on_free,
+    .mailstream_cancel = on_cancel,
 };
 
 struct stream *
@@ -235,7 +236,7 @@ look_at_clock(struct stream *w, int64_t now)
 }
 
 static void
-note_arrival(struct stream *w, size_t n)
+stream_note_arrival(struct stream *w, size_t n)
 {
 	w->counts.bytes_in += n;
 	w->rate_bytes += n;
@@ -324,7 +325,7 @@ stream_receive_some(struct stream *w, void *to, size_t size)
 		fail_stream(w, "read", code);
 	if (n <= 0)
 		return -1;
-	note_arrival(w, (size_t)n);
+	stream_note_arrival(w, (size_t)n);
 	return n;
 }
 
@@ -419,7 +420,7 @@ stream_start_tls(struct stream *w, struct err *err)
 /* --- the driver ---------------------------------------------------------- */
 
 static ssize_t
-on_write(mailstream_low *low, const void *bytes, size_t size)
+stream_on_write(mailstream_low *low, const void *bytes, size_t size)
 {
 	return stream_send(low->data, bytes, size, false) == 0 ? (ssize_t)size :
 							       -1;

@@ -182,7 +182,7 @@ frame_check(const void *bytes, size_t len, enum msg_sender sender,
  * go on until the end of file.
  */
 static ssize_t
-receive(int fd, struct frame *frame_r)
+channel_receive(int fd, struct frame *frame_r)
 {
 	ssize_t n;
 
@@ -196,7 +196,7 @@ int
 channel_recv(int fd, enum msg_sender sender, struct frame *frame_r,
     struct err *err)
 {
-	ssize_t n = receive(fd, frame_r);
+	ssize_t n = channel_receive(fd, frame_r);
 
 	if (n == -1 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return 0;

@@ -34,8 +34,9 @@ tell_state(const struct job_env *env, const struct account *account,
 
 /* *account_r NULL: it is past that already, or not to be synced at all. */
 static int
-take_over(const struct job_env *env, const struct uuid *id, const char *owner,
-    struct arena *arena, struct account **account_r, struct err *err)
+bootstrap_take_over(const struct job_env *env, const struct uuid *id,
+    const char *owner, struct arena *arena, struct account **account_r,
+    struct err *err)
 {
 	struct job_db db;
 	struct account *account;
@@ -111,7 +112,7 @@ bootstrap_account(const struct job_env *env, const struct uuid *account_id,
 	int rv;
 
 	*is_complete_r = true;
-	rv = take_over(env, account_id, owner, arena, &account, err);
+	rv = bootstrap_take_over(env, account_id, owner, arena, &account, err);
 	if (rv == -1 || account == NULL) {
 		arena_free(&arena);
 		return rv;

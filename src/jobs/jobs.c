@@ -73,7 +73,7 @@ job_db_close(const struct job_env *env, struct job_db *db)
 }
 
 static int
-take(const struct job_env *env, const struct job_ring *ring,
+jobs_take(const struct job_env *env, const struct job_ring *ring,
     struct arena *arena, struct job **job_r, struct err *err)
 {
 	struct job_db db;
@@ -89,7 +89,7 @@ take(const struct job_env *env, const struct job_ring *ring,
 }
 
 static int64_t
-next_try(const struct job_env *env, const struct job_kind *kind,
+jobs_next_try(const struct job_env *env, const struct job_kind *kind,
     unsigned attempts, const struct err *failure)
 {
 	uint32_t random = UINT32_MAX / 2;
@@ -118,8 +118,9 @@ write_end(const struct job_run *run, const struct job_kind *kind,
 {
 	const struct job_env *env = run->env;
 	const struct job_again again = {
-		.at_secs = next_try(env, kind, run->job->attempts, &out->failure),
-		.further_secs = next_try(env, kind, 1, &out->failure),
+	    .at_secs =
+		jobs_next_try(env, kind, run->job->attempts, &out->failure),
+	    .further_secs = jobs_next_try(env, kind, 1, &out->failure),
 	};
 	struct job_db db;
 	int rv;
@@ -158,7 +159,7 @@ tell_dead(const struct job_env *env, const struct job *job,
 }
 
 static void
-perform(const struct job_env *env, const struct job *job,
+jobs_perform(const struct job_env *env, const struct job *job,
     int64_t timeout_secs, struct job_outcome *out)
 {
 	static const struct job_kind unknown = { .name = "unknown",
@@ -201,10 +202,10 @@ job_perform(const struct job_env *env, const struct job_call *call,
 	struct job *job;
 
 	memset(out, 0, sizeof(*out));
-	if (take(env, &call->ring, arena, &job, &out->failure) == 0) {
+	if (jobs_take(env, &call->ring, arena, &job, &out->failure) == 0) {
 		if (call->on_taken != NULL)
 			call->on_taken(call->arg, job);
-		perform(env, job, call->timeout_secs, out);
+		jobs_perform(env, job, call->timeout_secs, out);
 	}
 	arena_free(&arena);
 }

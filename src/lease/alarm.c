@@ -23,7 +23,7 @@ struct alarm {
 };
 
 static void
-on_readable(evutil_socket_t fd, short what, void *arg)
+alarm_on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct alarm *alarm = arg;
 	uint64_t times;
@@ -60,8 +60,8 @@ alarm_new(struct event_base *base, void (*on_due)(void *arg), void *arg)
 	    TFD_NONBLOCK | TFD_CLOEXEC);
 	if (alarm->fd == -1)
 		die_bug("alarm not made: %s", strerror(errno));
-	alarm->event = event_new(base, alarm->fd, EV_READ | EV_PERSIST,
-	    on_readable, alarm);
+	alarm->event = event_new(
+	    base, alarm->fd, EV_READ | EV_PERSIST, alarm_on_readable, alarm);
 	event_priority_set(alarm->event, LOOP_DEADLINES);
 	event_add(alarm->event, NULL);
 	return alarm;

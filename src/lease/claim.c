@@ -95,7 +95,7 @@ take_positions(const struct claim *claim, const redisReply *list,
 }
 
 static void
-take_near(const struct claim *claim, const redisReply *list,
+claim_take_near(const struct claim *claim, const redisReply *list,
     struct claim_answer *answer)
 {
 	size_t i;
@@ -134,7 +134,7 @@ read_answer(const struct question *q, const redisReply *reply,
 		    answer->won);
 		answer->n_left = take_positions(&q->claim, reply->element[2],
 		    answer->left);
-		take_near(&q->claim, reply->element[3], answer);
+		claim_take_near(&q->claim, reply->element[3], answer);
 	} else if (reply != NULL) {
 		log_warn(NULL, "nothing claimed: %s", redis_describe(reply));
 		/* Somebody's nonsense in its key. */
@@ -211,7 +211,7 @@ struct inheritance {
 };
 
 static void
-on_inherited(void *arg, const redisReply *reply)
+claim_on_inherited(void *arg, const redisReply *reply)
 {
 	struct inheritance *in = arg;
 
@@ -242,7 +242,7 @@ claim_inherit(const struct claim_params *params, const struct uuid *id,
 	in->id = *id;
 	in->deadline_boot_msecs = lease_deadline(params->conf,
 	    clock_boot_msecs());
-	if (redis_eval(params->redis, &script_inherit, on_inherited, in, 4,
-		args, 9) == -1)
-		on_inherited(in, NULL);
+	if (redis_eval(params->redis, &script_inherit, claim_on_inherited, in,
+		4, args, 9) == -1)
+		claim_on_inherited(in, NULL);
 }

@@ -78,7 +78,7 @@ static void go_on(struct claimer *claimer);
 /* --- what we may take --------------------------------------------------- */
 
 static size_t
-room(const struct claimer *claimer, unsigned left_over_rounds)
+claimer_room(const struct claimer *claimer, unsigned left_over_rounds)
 {
 	struct share share = {
 		.owned = leases_count(claimer->params.leases),
@@ -92,7 +92,7 @@ room(const struct claimer *claimer, unsigned left_over_rounds)
 }
 
 static bool
-may_claim(const struct claimer *claimer)
+claimer_may_claim(const struct claimer *claimer)
 {
 	return redis_is_up(claimer->params.redis) &&
 	    era_name(claimer->params.era)[0] != '\0' &&
@@ -100,7 +100,7 @@ may_claim(const struct claimer *claimer)
 }
 
 static bool
-is_wanted(const struct claimer *claimer, const struct uuid *id)
+claimer_is_wanted(const struct claimer *claimer, const struct uuid *id)
 {
 	return !leases_has(claimer->params.leases, id) &&
 	    (intptr_t)idmap_get(&claimer->avoid, id) <= clock_mono_msecs();
@@ -125,7 +125,8 @@ note_left(struct claimer *claimer, const struct uuid *id)
 	if (value >> 8 == claimer->round)
 		return; /* a scan may tell an id twice */
 	/* No more than we could take. */
-	if (rounds == 0 && claimer->n_left >= room(claimer, SHARE_PATIENCE))
+	if (rounds == 0 &&
+	    claimer->n_left >= claimer_room(claimer, SHARE_PATIENCE))
 		return;
 	if (rounds < SHARE_PATIENCE)
 		rounds++;
@@ -135,7 +136,7 @@ note_left(struct claimer *claimer, const struct uuid *id)
 }
 
 static void
-won(struct claimer *claimer, const struct uuid *id, int64_t deadline)
+claimer_won(struct claimer *claimer, const struct uuid *id, int64_t deadline)
 {
 	if (leases_has(claimer->params.leases, id))
 		return;
@@ -153,13 +154,14 @@ won(struct claimer *claimer, const struct uuid *id, int64_t deadline)
 }
 
 static void
-on_inherited(void *arg, const struct uuid *id, bool is_won, int64_t deadline)
+claimer_on_inherited(
+    void *arg, const struct uuid *id, bool is_won, int64_t deadline)
 {
 	struct claimer *claimer = arg;
 
 	claimer->n_inheriting--;
 	if (is_won)
-		won(claimer, id, deadline);
+		claimer_won(claimer, id, deadline);
 	/* The dead one counts no longer among the living. */
 	if (claimer->n_inheriting == 0)
 		heartbeat_send(claimer->params.heartbeat);
@@ -168,7 +170,7 @@ on_inherited(void *arg, const struct uuid *id, bool is_won, int64_t deadline)
 /* What this host had it keeps, beyond the share: the dead master is counted
  * as alive for a while. */
 static void
-take_near(struct claimer *claimer, const struct claim_answer *answer)
+claimer_take_near(struct claimer *claimer, const struct claim_answer *answer)
 {
 	size_t max = (size_t)claimer->params.conf->max_accounts_per_worker;
 	size_t i;
@@ -181,7 +183,7 @@ take_near(struct claimer *claimer, const struct claim_answer *answer)
 		    answer->owners[i]);
 		claimer->n_inheriting++;
 		claim_inherit(&claimer->claim_params, &answer->near[i],
-		    answer->owners[i], on_inherited, claimer);
+		    answer->owners[i], claimer_on_inherited, claimer);
 	}
 }
 
@@ -222,7 +224,7 @@ claimer_forget_round(struct claimer *claimer)
 }
 
 static void
-on_answer(void *arg, const struct claim_answer *answer)
+claimer_on_answer(void *arg, const struct claim_answer *answer)
 {
 	struct claimer *claimer = arg;
 	size_t i;
@@ -230,7 +232,8 @@ on_answer(void *arg, const struct claim_answer *answer)
 	claimer->n_asking--;
 	/* Won is won, also when the round was forgotten meanwhile. */
 	for (i = 0; i < answer->n_won; i++)
-		won(claimer, &answer->won[i], answer->deadline_boot_msecs);
+		claimer_won(
+		    claimer, &answer->won[i], answer->deadline_boot_msecs);
 	/* Perhaps Redis did it all the same. */
 	claimer->must_look |= answer->end == CLAIM_FAILED;
 	if (!claimer->is_running)
@@ -239,7 +242,7 @@ on_answer(void *arg, const struct claim_answer *answer)
 		note_left(claimer, &answer->left[i]);
 	switch (answer->end) {
 	case CLAIM_DONE:
-		take_near(claimer, answer);
+		claimer_take_near(claimer, answer);
 		go_on(claimer);
 		break;
 	case CLAIM_CLOSED:
@@ -266,7 +269,7 @@ fill_page(struct claimer *claimer, struct claim *claim)
 	claim->n = claim->n_old = 0;
 	while (claimer->n_ids > 0 && claim->n < CLAIM_MAX) {
 		id = claimer->ids[--claimer->n_ids];
-		if (!is_wanted(claimer, &id))
+		if (!claimer_is_wanted(claimer, &id))
 			continue;
 		claim->ids[claim->n] = id;
 		if (rounds_left(claimer, &id) >= SHARE_PATIENCE) {
@@ -302,7 +305,7 @@ on_scanned(void *arg, const redisReply *reply)
 		/* Others write this set too: what is no id is passed over. */
 		if (ids->element[i]->str == NULL ||
 		    uuid_parse(ids->element[i]->str, &id) == -1 ||
-		    !is_wanted(claimer, &id))
+		    !claimer_is_wanted(claimer, &id))
 			continue;
 		GROW(claimer->ids, claimer->n_ids, claimer->cap_ids);
 		claimer->ids[claimer->n_ids++] = id;
@@ -311,7 +314,7 @@ on_scanned(void *arg, const redisReply *reply)
 }
 
 static void
-walk(struct claimer *claimer, enum source source)
+claimer_walk(struct claimer *claimer, enum source source)
 {
 	claimer->source = source;
 	claimer->is_last_page = false;
@@ -320,7 +323,7 @@ walk(struct claimer *claimer, enum source source)
 }
 
 static void
-on_turn(void *arg, const redisReply *reply)
+claimer_on_turn(void *arg, const redisReply *reply)
 {
 	struct claimer *claimer = arg;
 
@@ -332,7 +335,7 @@ on_turn(void *arg, const redisReply *reply)
 		return;
 	}
 	claimer->must_look = false;
-	walk(claimer, FROM_LIVE);
+	claimer_walk(claimer, FROM_LIVE);
 }
 
 /* A dead master of this host leaves leases that look like those of one that
@@ -358,8 +361,9 @@ ask_for_turn(struct claimer *claimer)
 	struct redis *redis = claimer->params.redis;
 	bool must_look = claimer->must_look || has_dead_neighbour(claimer);
 
-	if (redis_send(redis, on_turn, claimer, must_look ?
-		"SET %ssync:turn %s PX %lld" : "SET %ssync:turn %s PX %lld NX",
+	if (redis_send(redis, claimer_on_turn, claimer,
+		must_look ? "SET %ssync:turn %s PX %lld"
+			  : "SET %ssync:turn %s PX %lld NX",
 		redis_prefix(redis), claimer->params.worker_id,
 		(long long)claimer->params.conf->claim_interval * 900) == -1)
 		claimer_forget_round(claimer);
@@ -382,17 +386,18 @@ go_on(struct claimer *claimer)
 {
 	struct claim claim;
 
-	if (!may_claim(claimer)) {
+	if (!claimer_may_claim(claimer)) {
 		claimer_forget_round(claimer);
 		return;
 	}
 	fill_page(claimer, &claim);
 	if (claim.n > 0) {
-		claim.room = room(claimer, 0);
-		claim.room_old = room(claimer, SHARE_PATIENCE);
+		claim.room = claimer_room(claimer, 0);
+		claim.room_old = claimer_room(claimer, SHARE_PATIENCE);
 		claim.is_from_orphans = claimer->source == FROM_ORPHANS;
 		claimer->n_asking++;
-		claim_send(&claimer->claim_params, &claim, on_answer, claimer);
+		claim_send(
+		    &claimer->claim_params, &claim, claimer_on_answer, claimer);
 	} else if (!claimer->is_last_page) {
 		next_page(claimer);
 	} else if (claimer->source == FROM_ORPHANS) {
@@ -425,7 +430,7 @@ clean_avoid(struct claimer *claimer)
 }
 
 static void
-on_timer(evutil_socket_t fd, short what, void *arg)
+claimer_on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct claimer *claimer = arg;
 	const struct conf *conf = claimer->params.conf;
@@ -436,7 +441,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	claimer_round_in(claimer, conf->claim_interval * 1000 +
 	    arc4random_uniform((uint32_t)conf->claim_jitter * 1000 + 1));
 	clean_avoid(claimer);
-	if (claimer->is_running || !may_claim(claimer) ||
+	if (claimer->is_running || !claimer_may_claim(claimer) ||
 	    leases_count(claimer->params.leases) >=
 		(size_t)conf->max_accounts_per_worker)
 		return;
@@ -445,7 +450,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	claimer->is_running = true;
 	claimer->round++;
 	claimer->n_left = 0;
-	walk(claimer, FROM_ORPHANS);
+	claimer_walk(claimer, FROM_ORPHANS);
 }
 
 void
@@ -527,7 +532,8 @@ claimer_new(const struct claimer_params *params)
 		.era = params->era };
 	claimer->must_look = true; /* a dead master of this host? */
 	log_init(&claimer->log, LOG_LEASE, "%s", "");
-	claimer->timer = event_new(params->base, -1, 0, on_timer, claimer);
+	claimer->timer =
+	    event_new(params->base, -1, 0, claimer_on_timer, claimer);
 	claimer->try_timer = event_new(params->base, -1, 0, on_try_timer,
 	    claimer);
 	return claimer;

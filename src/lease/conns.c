@@ -60,7 +60,7 @@ conn_member(const struct conns *conns, uint64_t tag, char out[MEMBER_SIZE])
 }
 
 static struct conn *
-find(const struct conns *conns, uint64_t tag)
+conns_find(const struct conns *conns, uint64_t tag)
 {
 	struct conn *conn;
 
@@ -71,7 +71,7 @@ find(const struct conns *conns, uint64_t tag)
 }
 
 static void
-forget(struct conns *conns, struct conn *conn)
+conns_forget(struct conns *conns, struct conn *conn)
 {
 	TAILQ_REMOVE(&conns->list, conn, entry);
 	conns->n--;
@@ -81,12 +81,12 @@ forget(struct conns *conns, struct conn *conn)
 /* --- taking ------------------------------------------------------------- */
 
 static void
-on_answer(void *arg, const redisReply *reply)
+conns_on_answer(void *arg, const redisReply *reply)
 {
 	struct question *question = arg;
 	struct conns *conns = question->conns;
 	uint64_t tag = question->tag;
-	struct conn *conn = find(conns, tag);
+	struct conn *conn = conns_find(conns, tag);
 	bool is_refused = reply != NULL &&
 	    reply->type == REDIS_REPLY_INTEGER && reply->integer == 0;
 
@@ -97,7 +97,7 @@ on_answer(void *arg, const redisReply *reply)
 	if (conn == NULL)
 		return;
 	if (is_refused)
-		forget(conns, conn);
+		conns_forget(conns, conn);
 	conns->params.on_answer(conns->params.arg, tag, !is_refused);
 }
 
@@ -129,16 +129,16 @@ conns_take(struct conns *conns, const struct uuid *account, size_t cap,
 	    is_sync && all > SYNC_CAP ? SYNC_CAP : all);
 	question->conns = conns;
 	question->tag = tag;
-	if (redis_eval(conns->params.redis, &script_conns_take, on_answer, question,
-		1, args, 8) == -1)
-		on_answer(question, NULL);
+	if (redis_eval(conns->params.redis, &script_conns_take, conns_on_answer,
+		question, 1, args, 8) == -1)
+		conns_on_answer(question, NULL);
 }
 
 void
 conns_give_back(struct conns *conns, uint64_t tag)
 {
 	char key[KEY_SIZE], member[MEMBER_SIZE];
-	struct conn *conn = find(conns, tag);
+	struct conn *conn = conns_find(conns, tag);
 
 	if (conn == NULL)
 		return;
@@ -146,7 +146,7 @@ conns_give_back(struct conns *conns, uint64_t tag)
 	conn_member(conns, tag, member);
 	/* Unheard, it expires. */
 	redis_send(conns->params.redis, NULL, NULL, "ZREM %s %s", key, member);
-	forget(conns, conn);
+	conns_forget(conns, conn);
 }
 
 /* --- telling ------------------------------------------------------------ */
@@ -178,7 +178,7 @@ conns_tell(struct conns *conns)
 }
 
 static void
-on_timer(evutil_socket_t fd, short what, void *arg)
+conns_on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct conns *conns = arg;
 
@@ -204,7 +204,7 @@ conns_new(const struct conns_params *params)
 	conns->params = *params;
 	log_init(&conns->log, LOG_LEASE, "%s", "");
 	TAILQ_INIT(&conns->list);
-	conns->timer = event_new(params->base, -1, 0, on_timer, conns);
+	conns->timer = event_new(params->base, -1, 0, conns_on_timer, conns);
 	event_in_msecs(conns->timer, params->conf->lease_renew * 1000);
 	return conns;
 }
@@ -219,7 +219,7 @@ conns_free(struct conns **conns_p)
 		return;
 	*conns_p = NULL;
 	while ((conn = TAILQ_FIRST(&conns->list)) != NULL)
-		forget(conns, conn);
+		conns_forget(conns, conn);
 	event_free(conns->timer);
 	free(conns);
 }

@@ -105,7 +105,7 @@ on_entered(void *arg, const redisReply *reply)
 }
 
 static void
-enter(struct era *era, const char *run_id)
+era_enter(struct era *era, const char *run_id)
 {
 	const char *prefix = redis_prefix(era->params.redis);
 	const struct conf *conf = era->params.conf;
@@ -151,11 +151,11 @@ on_info(void *arg, const redisReply *reply)
 		snprintf(run_id, sizeof(run_id), "%.*s",
 		    (int)strspn(found, "0123456789abcdefABCDEF"), found);
 	}
-	enter(era, run_id);
+	era_enter(era, run_id);
 }
 
 static void
-forget_holders(struct era *era)
+era_forget_holders(struct era *era)
 {
 	while (era->n_holders > 0)
 		free(era->holders[--era->n_holders]);
@@ -164,9 +164,9 @@ forget_holders(struct era *era)
 }
 
 static void
-take_holders(struct era *era, const char *const *holders, size_t n)
+era_take_holders(struct era *era, const char *const *holders, size_t n)
 {
-	forget_holders(era);
+	era_forget_holders(era);
 	era->holders = xcalloc(n + 1, sizeof(*era->holders));
 	for (; era->n_holders < n; era->n_holders++)
 		era->holders[era->n_holders] = xstrdup(
@@ -184,7 +184,7 @@ era_ask(struct era *era, const char *const *holders, size_t n)
 		snprintf(era->before, sizeof(era->before), "%s", era->name);
 	/* Who was there when all was well: after a loss, Redis knows less. */
 	if (is_known || era->n_holders == 0)
-		take_holders(era, holders, n);
+		era_take_holders(era, holders, n);
 	era->name[0] = '\0';
 	question = question_new(era);
 	if (redis_send(era->params.redis, on_info, question, "INFO server") ==
@@ -239,6 +239,6 @@ era_free(struct era **era_p)
 	if (era == NULL)
 		return;
 	*era_p = NULL;
-	forget_holders(era);
+	era_forget_holders(era);
 	free(era);
 }

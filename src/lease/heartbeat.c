@@ -69,7 +69,7 @@ heartbeat_read_boot(const char *id_file, const char *ns_file,
 }
 
 static void
-forget_holders(struct heartbeat *hb)
+heartbeat_forget_holders(struct heartbeat *hb)
 {
 	while (hb->n_holders > 0)
 		free(hb->holders[--hb->n_holders]);
@@ -78,11 +78,11 @@ forget_holders(struct heartbeat *hb)
 }
 
 static void
-take_holders(struct heartbeat *hb, const redisReply *list)
+heartbeat_take_holders(struct heartbeat *hb, const redisReply *list)
 {
 	size_t i;
 
-	forget_holders(hb);
+	heartbeat_forget_holders(hb);
 	hb->holders = xcalloc(list->elements + 1, sizeof(*hb->holders));
 	for (i = 0; i < list->elements; i++)
 		if (list->element[i]->type == REDIS_REPLY_STRING)
@@ -108,7 +108,7 @@ on_beat(void *arg, const redisReply *reply)
 	hb->live = (size_t)reply->element[1]->integer;
 	if (reply->element[3]->type != REDIS_REPLY_ARRAY)
 		return;
-	take_holders(hb, reply->element[3]);
+	heartbeat_take_holders(hb, reply->element[3]);
 	hb->answered_boot_msecs = clock_boot_msecs();
 }
 
@@ -129,7 +129,8 @@ heartbeat_boot_key(const struct redis *redis, const char *worker_id,
 }
 
 static void
-keys(const struct heartbeat *hb, char one[HEARTBEAT_KEY_SIZE], char index[HEARTBEAT_KEY_SIZE])
+heartbeat_keys(const struct heartbeat *hb, char one[HEARTBEAT_KEY_SIZE],
+    char index[HEARTBEAT_KEY_SIZE])
 {
 	const char *prefix = redis_prefix(hb->params.redis);
 
@@ -154,7 +155,7 @@ heartbeat_send(struct heartbeat *hb)
 
 	if (!redis_is_up(p->redis))
 		return;
-	keys(hb, one, index);
+	heartbeat_keys(hb, one, index);
 	snprintf(live, sizeof(live), "%ssync:live", redis_prefix(p->redis));
 	heartbeat_boot_key(p->redis, p->worker_id, boot);
 	snprintf(ttl, sizeof(ttl), "%d", (int)p->conf->heartbeat_ttl);
@@ -177,14 +178,14 @@ heartbeat_end(struct heartbeat *hb)
 	char one[HEARTBEAT_KEY_SIZE], index[HEARTBEAT_KEY_SIZE];
 
 	event_del(hb->timer);
-	keys(hb, one, index);
+	heartbeat_keys(hb, one, index);
 	redis_send(hb->params.redis, NULL, NULL, "DEL %s", one);
 	redis_send(hb->params.redis, NULL, NULL, "ZREM %s %s", index,
 	    hb->params.worker_id);
 }
 
 static void
-on_timer(evutil_socket_t fd, short what, void *arg)
+heartbeat_on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct heartbeat *hb = arg;
 
@@ -201,7 +202,7 @@ heartbeat_new(const struct heartbeat_params *params)
 
 	hb->params = *params;
 	hb->workers = 1;
-	hb->timer = event_new(params->base, -1, 0, on_timer, hb);
+	hb->timer = event_new(params->base, -1, 0, heartbeat_on_timer, hb);
 	event_in_msecs(hb->timer, params->conf->heartbeat_interval * 1000);
 	return hb;
 }
@@ -215,7 +216,7 @@ heartbeat_free(struct heartbeat **hb_p)
 		return;
 	*hb_p = NULL;
 	event_free(hb->timer);
-	forget_holders(hb);
+	heartbeat_forget_holders(hb);
 	free(hb);
 }
 

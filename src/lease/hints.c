@@ -37,7 +37,7 @@ session_left(const redisReply *pttl)
 }
 
 static void
-on_answer(void *arg, const redisReply *reply)
+hints_on_answer(void *arg, const redisReply *reply)
 {
 	struct question *q = arg;
 	struct hints hints;
@@ -80,7 +80,7 @@ ask_page(struct redis *redis, const struct uuid *account_ids,
 	}
 	for (i = 0; i < q->n * 3; i++)
 		args[i] = keys[i];
-	if (redis_eval(redis, &script_hints, on_answer, q, q->n * 3, args,
+	if (redis_eval(redis, &script_hints, hints_on_answer, q, q->n * 3, args,
 		q->n * 3) == -1)
 		free(q);
 }

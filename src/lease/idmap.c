@@ -31,7 +31,7 @@ place_of(const struct idmap *map, const struct uuid *id)
 
 /* Where it is, or the free place where it would go. */
 static struct idmap_entry *
-find(const struct idmap *map, const struct uuid *id)
+idmap_find(const struct idmap *map, const struct uuid *id)
 {
 	size_t i = place_of(map, id);
 
@@ -42,7 +42,7 @@ find(const struct idmap *map, const struct uuid *id)
 }
 
 static void
-grow(struct idmap *map, size_t cap)
+idmap_grow(struct idmap *map, size_t cap)
 {
 	struct idmap old = *map;
 	size_t i;
@@ -51,7 +51,7 @@ grow(struct idmap *map, size_t cap)
 	map->entries = xcalloc(map->cap, sizeof(*map->entries));
 	for (i = 0; i < old.cap; i++)
 		if (old.entries[i].value != NULL)
-			*find(map, &old.entries[i].id) = old.entries[i];
+			*idmap_find(map, &old.entries[i].id) = old.entries[i];
 	free(old.entries);
 }
 
@@ -63,13 +63,13 @@ idmap_reserve(struct idmap *map, size_t n)
 	while (n * 2 > cap)
 		cap *= 2;
 	if (cap > map->cap)
-		grow(map, cap);
+		idmap_grow(map, cap);
 }
 
 void *
 idmap_get(const struct idmap *map, const struct uuid *id)
 {
-	return map->n == 0 ? NULL : find(map, id)->value;
+	return map->n == 0 ? NULL : idmap_find(map, id)->value;
 }
 
 void *
@@ -79,7 +79,7 @@ idmap_put(struct idmap *map, const struct uuid *id, void *value)
 	void *old;
 
 	idmap_reserve(map, map->n + 1);
-	entry = find(map, id);
+	entry = idmap_find(map, id);
 	old = entry->value;
 	if (old == NULL)
 		map->n++;
@@ -95,7 +95,7 @@ idmap_remove(struct idmap *map, const struct uuid *id)
 	size_t hole, i, home, mask = map->cap - 1;
 	void *old;
 
-	if (map->n == 0 || (entry = find(map, id))->value == NULL)
+	if (map->n == 0 || (entry = idmap_find(map, id))->value == NULL)
 		return NULL;
 	old = entry->value;
 	hole = (size_t)(entry - map->entries);

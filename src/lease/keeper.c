@@ -62,7 +62,7 @@ reconcile_in(struct keeper *keeper, int64_t msecs)
 }
 
 static void
-on_unlisted(void *arg, const struct uuid *id)
+keeper_on_unlisted(void *arg, const struct uuid *id)
 {
 	struct keeper *keeper = arg;
 
@@ -71,7 +71,7 @@ on_unlisted(void *arg, const struct uuid *id)
 }
 
 static void
-on_turn(void *arg, const redisReply *reply)
+keeper_on_turn(void *arg, const redisReply *reply)
 {
 	struct keeper *keeper = arg;
 
@@ -84,7 +84,7 @@ on_turn(void *arg, const redisReply *reply)
 		    heartbeat_live(keeper->heartbeat));
 	else
 		unlisted_find(keeper->params.redis, keeper->leases,
-		    on_unlisted, keeper);
+		    keeper_on_unlisted, keeper);
 }
 
 static void
@@ -107,7 +107,7 @@ take_turn(struct keeper *keeper, int64_t msecs,
 static void
 start_reconcile(struct keeper *keeper)
 {
-	take_turn(keeper, RECONCILE_MSECS, on_turn);
+	take_turn(keeper, RECONCILE_MSECS, keeper_on_turn);
 }
 
 static void
@@ -149,7 +149,7 @@ on_rebalance_timer(evutil_socket_t fd, short what, void *arg)
 /* --- what the parts tell ------------------------------------------------ */
 
 static bool
-may_claim(void *arg)
+keeper_may_claim(void *arg)
 {
 	struct keeper *keeper = arg;
 
@@ -158,7 +158,7 @@ may_claim(void *arg)
 }
 
 static void
-on_won(void *arg, const struct uuid *id, int64_t deadline)
+keeper_on_won(void *arg, const struct uuid *id, int64_t deadline)
 {
 	struct keeper *keeper = arg;
 
@@ -166,7 +166,7 @@ on_won(void *arg, const struct uuid *id, int64_t deadline)
 }
 
 static void
-on_renewed(void *arg, const struct uuid *id, int64_t deadline)
+keeper_on_renewed(void *arg, const struct uuid *id, int64_t deadline)
 {
 	struct keeper *keeper = arg;
 
@@ -174,7 +174,7 @@ on_renewed(void *arg, const struct uuid *id, int64_t deadline)
 }
 
 static void
-on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
+keeper_on_lost(void *arg, const struct uuid *ids, size_t n, enum lease_end how)
 {
 	struct keeper *keeper = arg;
 
@@ -238,7 +238,7 @@ on_announced(void *arg, const struct redisReply *reply)
 
 /* Once for all that were released together. */
 static void
-announce(struct keeper *keeper)
+keeper_announce(struct keeper *keeper)
 {
 	struct redis *redis = keeper->params.redis;
 
@@ -252,7 +252,7 @@ announce(struct keeper *keeper)
 }
 
 static void
-on_released(void *arg, const struct uuid *id, bool is_sure)
+keeper_on_released(void *arg, const struct uuid *id, bool is_sure)
 {
 	struct keeper *keeper = arg;
 
@@ -260,7 +260,7 @@ on_released(void *arg, const struct uuid *id, bool is_sure)
 	if (!is_sure)
 		claimer_avoid(keeper->claimer, id,
 		    keeper->params.conf->lease_ttl * 1000);
-	announce(keeper);
+	keeper_announce(keeper);
 	if (keeper->params.on_released != NULL)
 		keeper->params.on_released(keeper->params.arg);
 }
@@ -274,7 +274,7 @@ on_ask(void *arg)
 }
 
 static void
-on_reconciled(void *arg, size_t n_added)
+keeper_on_reconciled(void *arg, size_t n_added)
 {
 	struct keeper *keeper = arg;
 
@@ -287,7 +287,7 @@ on_reconciled(void *arg, size_t n_added)
 }
 
 static char *
-describe(void *arg)
+keeper_describe(void *arg)
 {
 	struct keeper *keeper = arg;
 
@@ -332,7 +332,8 @@ void
 keeper_set_live(struct keeper *keeper, const struct uuid *id, bool is_live)
 {
 	reconcile_set_live(keeper->reconcile, id, is_live);
-	if (is_live && !leases_has(keeper->leases, id) && may_claim(keeper))
+	if (is_live && !leases_has(keeper->leases, id) &&
+	    keeper_may_claim(keeper))
 		claimer_try(keeper->claimer, id);
 }
 
@@ -342,7 +343,7 @@ keeper_release(struct keeper *keeper, const struct uuid *id,
 {
 	if (avoid_msecs > 0)
 		claimer_avoid(keeper->claimer, id, avoid_msecs);
-	if (avoid_msecs > 0 || !may_claim(keeper))
+	if (avoid_msecs > 0 || !keeper_may_claim(keeper))
 		keeper->must_announce = true;
 	leases_release(keeper->leases, id);
 }
@@ -350,7 +351,7 @@ keeper_release(struct keeper *keeper, const struct uuid *id,
 void
 keeper_claim_soon(struct keeper *keeper)
 {
-	if (may_claim(keeper))
+	if (keeper_may_claim(keeper))
 		claimer_round_in(keeper->claimer,
 		    arc4random_uniform(FIRST_CLAIM_MSECS));
 }
@@ -403,26 +404,41 @@ make_parts(struct keeper *keeper)
 {
 	const struct keeper_params *p = &keeper->params;
 
-	keeper->heartbeat = heartbeat_new(&(struct heartbeat_params){
-	    .base = p->base, .redis = p->redis, .conf = p->conf,
-	    .worker_id = p->worker_id, .role = "sync", .describe = describe,
-	    .is_willing = may_claim, .on_era = on_era, .arg = keeper });
+	keeper->heartbeat =
+	    heartbeat_new(&(struct heartbeat_params){.base = p->base,
+		.redis = p->redis,
+		.conf = p->conf,
+		.worker_id = p->worker_id,
+		.role = "sync",
+		.describe = keeper_describe,
+		.is_willing = keeper_may_claim,
+		.on_era = on_era,
+		.arg = keeper});
 	keeper->era = era_new(&(struct era_params){ .redis = p->redis,
 	    .conf = p->conf, .worker_id = p->worker_id, .on_new = on_new_era,
 	    .arg = keeper });
-	keeper->leases = leases_new(&(struct leases_params){
-	    .base = p->base, .redis = p->redis, .conf = p->conf,
-	    .worker_id = p->worker_id, .on_renewed = on_renewed,
-	    .on_lost = on_lost, .on_released = on_released,
-	    .on_all_renewed = on_all_renewed, .arg = keeper });
-	keeper->claimer = claimer_new(&(struct claimer_params){
-	    .base = p->base, .redis = p->redis, .conf = p->conf,
-	    .worker_id = p->worker_id, .leases = keeper->leases,
-	    .heartbeat = keeper->heartbeat, .era = keeper->era,
-	    .may_claim = may_claim, .on_won = on_won,
-	    .on_wrong_era = on_wrong_era, .arg = keeper });
-	keeper->reconcile = reconcile_new(p->base, p->redis, on_ask,
-	    on_reconciled, keeper);
+	keeper->leases = leases_new(&(struct leases_params){.base = p->base,
+	    .redis = p->redis,
+	    .conf = p->conf,
+	    .worker_id = p->worker_id,
+	    .on_renewed = keeper_on_renewed,
+	    .on_lost = keeper_on_lost,
+	    .on_released = keeper_on_released,
+	    .on_all_renewed = on_all_renewed,
+	    .arg = keeper});
+	keeper->claimer = claimer_new(&(struct claimer_params){.base = p->base,
+	    .redis = p->redis,
+	    .conf = p->conf,
+	    .worker_id = p->worker_id,
+	    .leases = keeper->leases,
+	    .heartbeat = keeper->heartbeat,
+	    .era = keeper->era,
+	    .may_claim = keeper_may_claim,
+	    .on_won = keeper_on_won,
+	    .on_wrong_era = on_wrong_era,
+	    .arg = keeper});
+	keeper->reconcile = reconcile_new(
+	    p->base, p->redis, on_ask, keeper_on_reconciled, keeper);
 }
 
 struct keeper *

@@ -114,7 +114,8 @@ lease_drop(struct leases *leases, struct lease *lease)
 
 /* Drops what is in `ids`, which becomes scratch. */
 static void
-lose(struct leases *leases, struct uuid *ids, size_t n, enum lease_end how)
+leases_lose(
+    struct leases *leases, struct uuid *ids, size_t n, enum lease_end how)
 {
 	struct lease *lease;
 	struct uuid id;
@@ -143,7 +144,7 @@ lose(struct leases *leases, struct uuid *ids, size_t n, enum lease_end how)
 
 /* Ends what has run out; returns the next deadline, 0 when there is none. */
 static int64_t
-expire(struct leases *leases)
+leases_expire(struct leases *leases)
 {
 	int64_t now = clock_boot_msecs(), next = 0;
 	struct lease *lease;
@@ -157,19 +158,19 @@ expire(struct leases *leases)
 		else if (next == 0 || lease->deadline_boot_msecs < next)
 			next = lease->deadline_boot_msecs;
 	}
-	lose(leases, late, n, LEASE_EXPIRED);
+	leases_lose(leases, late, n, LEASE_EXPIRED);
 	free(late);
 	return next;
 }
 
 static void
-on_alarm(void *arg)
+leases_on_alarm(void *arg)
 {
 	struct leases *leases = arg;
 	int64_t next;
 
 	leases->armed_boot_msecs = 0;
-	next = expire(leases);
+	next = leases_expire(leases);
 	if (next != 0)
 		watch_deadline(leases, next);
 }
@@ -198,7 +199,7 @@ lose_answered(struct batch *batch, const redisReply *reply)
 		    batch_lease(batch, (size_t)position - 1) != NULL)
 			lost[n++] = batch->ids[position - 1];
 	}
-	lose(batch->leases, lost, n, LEASE_FENCED);
+	leases_lose(batch->leases, lost, n, LEASE_FENCED);
 }
 
 static void
@@ -214,7 +215,7 @@ lease_move(struct leases *leases, struct lease *lease,
 /* The answer to an earlier renewal says nothing any more: a later one may have
  * given the lease a shorter time. */
 static void
-prolong(struct batch *batch)
+leases_prolong(struct batch *batch)
 {
 	struct lease *lease;
 	size_t i;
@@ -231,7 +232,7 @@ prolong(struct batch *batch)
 
 /* Redis may act on it from now on. */
 static void
-shorten(struct batch *batch)
+leases_shorten(struct batch *batch)
 {
 	struct lease *lease;
 	size_t i;
@@ -281,7 +282,7 @@ on_renew_reply(void *arg, const redisReply *reply)
 }
 
 static void
-on_note(evutil_socket_t fd, short what, void *arg)
+leases_on_note(evutil_socket_t fd, short what, void *arg)
 {
 	struct leases *leases = arg;
 	struct batch *batch = STAILQ_FIRST(&leases->answered);
@@ -290,18 +291,18 @@ on_note(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	/* A late answer saves nobody. */
 	if (leases->armed_boot_msecs <= clock_boot_msecs())
-		expire(leases);
+		leases_expire(leases);
 	if (batch == NULL)
 		return;
 	STAILQ_REMOVE_HEAD(&leases->answered, entry);
 	if (!STAILQ_EMPTY(&leases->answered))
 		event_in_msecs(leases->note, 0);
-	prolong(batch);
+	leases_prolong(batch);
 	batch_ends(batch, true);
 }
 
 static void
-batch_send(struct batch *batch)
+leases_batch_send(struct batch *batch)
 {
 	struct leases *leases = batch->leases;
 	static char keys[BATCH][LEASE_KEY_SIZE];
@@ -318,7 +319,7 @@ batch_send(struct batch *batch)
 	/* The TTL of this moment: a reload may change it meanwhile. */
 	batch->deadline_boot_msecs = lease_deadline(leases->params.conf,
 	    clock_boot_msecs());
-	shorten(batch);
+	leases_shorten(batch);
 	leases->unanswered++;
 	if (redis_eval(leases->params.redis, &script_renew, on_renew_reply,
 		batch, batch->n, args, batch->n + 2) == -1)
@@ -346,7 +347,7 @@ on_next_batch(evutil_socket_t fd, short what, void *arg)
 	if (leases->at_due < leases->n_due)
 		event_in_msecs(leases->next_batch, 0);
 	if (batch->n > 0) {
-		batch_send(batch);
+		leases_batch_send(batch);
 	} else { /* nothing (more) to renew: that is an end as well */
 		leases->unanswered++;
 		batch_ends(batch, true);
@@ -460,11 +461,11 @@ leases_new(const struct leases_params *params)
 
 	leases->params = *params;
 	log_init(&leases->log, LOG_LEASE, "%s", "");
-	leases->alarm = alarm_new(params->base, on_alarm, leases);
+	leases->alarm = alarm_new(params->base, leases_on_alarm, leases);
 	leases->renew = event_new(params->base, -1, 0, on_renew, leases);
 	leases->next_batch = event_new(params->base, -1, 0, on_next_batch,
 	    leases);
-	leases->note = event_new(params->base, -1, 0, on_note, leases);
+	leases->note = event_new(params->base, -1, 0, leases_on_note, leases);
 	STAILQ_INIT(&leases->answered);
 	event_in_msecs(leases->renew, params->conf->lease_renew * 1000);
 	return leases;

@@ -48,7 +48,7 @@ struct page {
 	uint64_t round;
 };
 
-static void scan(struct reconcile *rec, uint64_t cursor);
+static void reconcile_scan(struct reconcile *rec, uint64_t cursor);
 
 void
 reconcile_forget(struct reconcile *rec)
@@ -89,7 +89,7 @@ on_page(void *arg, const redisReply *reply)
 			idmap_put(&rec->in_redis, &id, IDMAP_PRESENT);
 	cursor = strtoull(reply->element[0]->str, NULL, 10);
 	if (cursor != 0) {
-		scan(rec, cursor);
+		reconcile_scan(rec, cursor);
 		return;
 	}
 	rec->phase = READING_TABLES;
@@ -98,7 +98,7 @@ on_page(void *arg, const redisReply *reply)
 }
 
 static void
-scan(struct reconcile *rec, uint64_t cursor)
+reconcile_scan(struct reconcile *rec, uint64_t cursor)
 {
 	struct page *page = xcalloc(1, sizeof(*page));
 
@@ -122,7 +122,7 @@ reconcile_start(struct reconcile *rec, size_t n_expected)
 	idmap_reserve(&rec->in_tables, n_expected);
 	rec->round++;
 	rec->phase = READING_REDIS;
-	scan(rec, 0);
+	reconcile_scan(rec, 0);
 }
 
 void
@@ -167,7 +167,7 @@ send_difference(struct reconcile *rec, const char *command,
 }
 
 static void
-finish(struct reconcile *rec)
+reconcile_finish(struct reconcile *rec)
 {
 	size_t added = rec->n_added, removed = rec->n_removed;
 
@@ -193,7 +193,7 @@ on_slice(evutil_socket_t fd, short what, void *arg)
 	} else if (rec->phase == REMOVING &&
 	    send_difference(rec, "SREM", &rec->in_redis, &rec->in_tables,
 		&rec->n_removed)) {
-		finish(rec);
+		reconcile_finish(rec);
 		return;
 	}
 	event_in_msecs(rec->slice, 0);

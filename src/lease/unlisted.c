@@ -29,7 +29,7 @@ struct batch {
 };
 
 static void
-on_found(void *arg, const redisReply *reply)
+unlisted_on_found(void *arg, const redisReply *reply)
 {
 	struct batch *batch = arg;
 	size_t i;
@@ -47,7 +47,7 @@ on_found(void *arg, const redisReply *reply)
 }
 
 static void
-batch_send(struct redis *redis, struct batch *batch)
+unlisted_batch_send(struct redis *redis, struct batch *batch)
 {
 	static char texts[BATCH][UUID_TEXT_SIZE];
 	const char *args[BATCH + 1];
@@ -58,8 +58,9 @@ batch_send(struct redis *redis, struct batch *batch)
 	args[0] = live;
 	for (i = 0; i < batch->n; i++)
 		args[i + 1] = uuid_format(&batch->ids[i], texts[i]);
-	if (batch->n == 0 || redis_eval(redis, &script_unlisted, on_found,
-		batch, 1, args, batch->n + 1) == -1)
+	if (batch->n == 0 ||
+	    redis_eval(redis, &script_unlisted, unlisted_on_found, batch, 1,
+		args, batch->n + 1) == -1)
 		free(batch);
 }
 
@@ -81,9 +82,9 @@ unlisted_find(struct redis *redis, struct leases *leases,
 		batch->ids[batch->n++] = *id;
 		if (batch->n < BATCH)
 			continue;
-		batch_send(redis, batch);
+		unlisted_batch_send(redis, batch);
 		batch = NULL;
 	}
 	if (batch != NULL)
-		batch_send(redis, batch);
+		unlisted_batch_send(redis, batch);
 }

@@ -26,13 +26,13 @@ static const char *const role_names[] = {
 #undef X
 };
 static const char *
-name_of(const char *const *names, size_t n, unsigned i)
+names_name_of(const char *const *names, size_t n, unsigned i)
 {
 	return i < n ? names[i] : "unknown";
 }
 
 static int
-find(const char *const *names, size_t n, const char *name)
+names_find(const char *const *names, size_t n, const char *name)
 {
 	size_t i;
 
@@ -45,13 +45,13 @@ find(const char *const *names, size_t n, const char *name)
 const char *
 account_state_name(enum account_state state)
 {
-	return name_of(state_names, COUNT(state_names), state);
+	return names_name_of(state_names, COUNT(state_names), state);
 }
 
 int
 account_state_parse(const char *name, enum account_state *state_r)
 {
-	int i = find(state_names, COUNT(state_names), name);
+	int i = names_find(state_names, COUNT(state_names), name);
 
 	if (i == -1)
 		return -1;
@@ -62,13 +62,13 @@ account_state_parse(const char *name, enum account_state *state_r)
 const char *
 tls_mode_name(enum tls_mode mode)
 {
-	return name_of(tls_names, COUNT(tls_names), mode);
+	return names_name_of(tls_names, COUNT(tls_names), mode);
 }
 
 int
 tls_mode_parse(const char *name, enum tls_mode *mode_r)
 {
-	int i = find(tls_names, COUNT(tls_names), name);
+	int i = names_find(tls_names, COUNT(tls_names), name);
 
 	if (i == -1)
 		return -1;
@@ -79,13 +79,13 @@ tls_mode_parse(const char *name, enum tls_mode *mode_r)
 const char *
 folder_role_name(enum folder_role role)
 {
-	return name_of(role_names, COUNT(role_names), role);
+	return names_name_of(role_names, COUNT(role_names), role);
 }
 
 int
 folder_role_parse(const char *name, enum folder_role *role_r)
 {
-	int i = find(role_names, COUNT(role_names), name);
+	int i = names_find(role_names, COUNT(role_names), name);
 
 	if (i == -1)
 		return -1;

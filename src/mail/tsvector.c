@@ -70,7 +70,7 @@ sort_key(const char *s, size_t len)
 }
 
 static void
-grow_slots(struct builder *b)
+tsvector_grow_slots(struct builder *b)
 {
 	size_t i, at;
 
@@ -94,7 +94,7 @@ find_lexeme(struct builder *b, const char *s, size_t len)
 	size_t at;
 
 	if (b->n_lexemes * 2 >= b->n_slots)
-		grow_slots(b);
+		tsvector_grow_slots(b);
 	for (at = hash & (b->n_slots - 1); b->slots[at] != 0;
 	    at = (at + 1) & (b->n_slots - 1)) {
 		lx = &b->lexemes[b->slots[at] - 1];
@@ -183,7 +183,7 @@ on_compare(const void *va, const void *vb, void *bytes)
 }
 
 static struct rank *
-sorted(const struct builder *b)
+tsvector_sorted(const struct builder *b)
 {
 	struct rank *ranks = xcalloc(b->n_lexemes + 1, sizeof(*ranks));
 	size_t i;
@@ -221,9 +221,9 @@ put_lexeme(char *p, const struct builder *b, const struct lexeme *lx)
 }
 
 static void
-write_out(struct builder *b, struct buf *out)
+tsvector_write_out(struct builder *b, struct buf *out)
 {
-	struct rank *ranks = sorted(b);
+	struct rank *ranks = tsvector_sorted(b);
 	char *p;
 	size_t i;
 
@@ -260,7 +260,7 @@ tsvector_build(struct buf *out, const struct tsv_input *inputs, size_t n)
 		}
 		position++; /* no phrase spans two inputs */
 	}
-	write_out(&b, out);
+	tsvector_write_out(&b, out);
 	buf_release(&b.bytes);
 	free(b.lexemes);
 	free(b.spots);
@@ -271,7 +271,8 @@ tsvector_build(struct buf *out, const struct tsv_input *inputs, size_t n)
 
 /* Words hold letters, digits and connectors only: nothing to escape. */
 static void
-add_quoted(struct buf *q, const struct run *run, struct word w, bool is_prefix)
+tsvector_add_quoted(
+    struct buf *q, const struct run *run, struct word w, bool is_prefix)
 {
 	buf_addc(q, '\'');
 	buf_add(q, run->bytes + w.offset, w.len);
@@ -298,7 +299,8 @@ add_parts(struct buf *q, const struct run *run, bool is_prefix)
 	for (i = 0; i < n; i++) {
 		if (i > 0)
 			buf_adds(q, " <-> ");
-		add_quoted(q, run, run->parts[i], is_prefix && i + 1 == n);
+		tsvector_add_quoted(
+		    q, run, run->parts[i], is_prefix && i + 1 == n);
 	}
 }
 
@@ -336,7 +338,7 @@ add_term(struct buf *q, const char *text, size_t len, bool is_prefix,
 		return 0;
 	if (run.whole.len == 0 || words_next(&scan, &next))
 		return add_phrase(q, text, len, is_prefix, max);
-	add_quoted(q, &run, run.whole, is_prefix);
+	tsvector_add_quoted(q, &run, run.whole, is_prefix);
 	buf_adds(q, " | (");
 	add_parts(q, &run, is_prefix);
 	buf_addc(q, ')');
@@ -344,7 +346,7 @@ add_term(struct buf *q, const char *text, size_t len, bool is_prefix,
 }
 
 static bool
-is_blank(char c)
+tsvector_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -363,7 +365,8 @@ take_term(struct buf *q, const char **s, size_t max)
 		*s = *end == '"' ? end + 1 : end;
 		return n;
 	}
-	for (end = p; *end != '\0' && *end != '"' && !is_blank(*end); end++)
+	for (end = p; *end != '\0' && *end != '"' && !tsvector_is_blank(*end);
+	     end++)
 		;
 	*s = end;
 	return add_term(q, p, (size_t)(end - p), end > p && end[-1] == '*',
@@ -380,11 +383,11 @@ tsquery_build(struct arena *arena, const char *user_query)
 	char *out = NULL;
 
 	while (words < QUERY_WORDS_MAX) {
-		while (is_blank(*s))
+		while (tsvector_is_blank(*s))
 			s++;
 		if (*s == '\0')
 			break;
-		is_not = *s == '-' && s[1] != '\0' && !is_blank(s[1]);
+		is_not = *s == '-' && s[1] != '\0' && !tsvector_is_blank(s[1]);
 		if (is_not)
 			s++;
 		buf_reset(&term);

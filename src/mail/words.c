@@ -116,7 +116,7 @@ fold_cell(uint32_t c)
 }
 
 static void
-set_text(struct letter *l, const char *s)
+words_set_text(struct letter *l, const char *s)
 {
 	l->sort = SORT_WORD;
 	l->len = (unsigned)strlen(s);
@@ -124,7 +124,7 @@ set_text(struct letter *l, const char *s)
 }
 
 static void
-classify(struct letter *l, uint32_t c)
+words_classify(struct letter *l, uint32_t c)
 {
 	static const char ligatures[][4] = { "ff", "fi", "fl", "ffi", "ffl",
 		"st", "st" };
@@ -132,7 +132,7 @@ classify(struct letter *l, uint32_t c)
 
 	if (cell != NULL) {
 		if (*cell >= 0xFF00) {
-			set_text(l, fold_expansions[*cell - 0xFF00]);
+			words_set_text(l, fold_expansions[*cell - 0xFF00]);
 		} else {
 			l->sort = *cell == 0 ? SORT_END : SORT_WORD;
 			l->len = text_encode(l->folded, *cell);
@@ -140,7 +140,7 @@ classify(struct letter *l, uint32_t c)
 		return;
 	}
 	if (c >= 0xFB00 && c <= 0xFB06) {
-		set_text(l, ligatures[c - 0xFB00]);
+		words_set_text(l, ligatures[c - 0xFB00]);
 		return;
 	}
 	if (c >= 0xFF01 && c <= 0xFF5E) { /* full-width ASCII */
@@ -168,7 +168,7 @@ next_letter(const unsigned char *p, const unsigned char *end, struct letter *l)
 		return;
 	}
 	l->consumed = n;
-	classify(l, text_code(p, n));
+	words_classify(l, text_code(p, n));
 }
 
 /* Characters that hold a run together when a word follows. */

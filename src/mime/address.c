@@ -34,7 +34,7 @@ struct parser {
 };
 
 static bool
-is_blank(char c)
+address_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -88,7 +88,7 @@ find_name_end(struct parser *a, const char *p)
 	const char *end = find_quote_end(a, p), *q = p;
 
 	while (end != NULL && (q = memchr(q, '>', (size_t)(end - q))) != NULL) {
-		for (q++; q < end && is_blank(*q); q++)
+		for (q++; q < end && address_is_blank(*q); q++)
 			;
 		if (q < end && (*q == ',' || *q == ';'))
 			return NULL;
@@ -147,7 +147,7 @@ read_angle(struct parser *a)
 		    a->angle.data[0] != '@')) {
 			return;
 		} else {
-			if (!is_blank(*a->p))
+			if (!address_is_blank(*a->p))
 				buf_addc(&a->angle, *a->p);
 			a->p++;
 		}
@@ -167,7 +167,7 @@ read_angle(struct parser *a)
 
 /* Without the blanks, quotes and commas round it. */
 static const char *
-trim(char *s)
+address_trim(char *s)
 {
 	size_t len = strlen(s);
 
@@ -192,7 +192,7 @@ clean_name(struct parser *a, const struct buf *raw)
 {
 	const char *text = encoded_text(a->arena, buf_str(raw), raw->len);
 
-	return trim(arena_strdup(a->arena, text));
+	return address_trim(arena_strdup(a->arena, text));
 }
 
 /*
@@ -219,7 +219,7 @@ clean_addr(struct parser *a, const char *raw, size_t len)
 }
 
 static void
-append(struct parser *a, const char *name, const char *addr)
+address_append(struct parser *a, const char *name, const char *addr)
 {
 	struct address_list *list = a->list;
 	struct address *items;
@@ -264,14 +264,14 @@ bare_start(const char *start, const char *at)
 {
 	const char *p = at;
 
-	while (p > start && is_blank(p[-1]))
+	while (p > start && address_is_blank(p[-1]))
 		p--;
 	if (p > start && p[-1] == '"') {
 		for (p--; p > start && p[-1] != '"'; p--)
 			;
 		p -= p > start;
 	}
-	while (p > start && !is_blank(p[-1]))
+	while (p > start && !address_is_blank(p[-1]))
 		p--;
 	return p;
 }
@@ -279,9 +279,9 @@ bare_start(const char *start, const char *at)
 static const char *
 bare_end(const char *at, const char *end)
 {
-	while (++at < end && is_blank(*at))
+	while (++at < end && address_is_blank(*at))
 		;
-	while (at < end && !is_blank(*at))
+	while (at < end && !address_is_blank(*at))
 		at++;
 	return at;
 }
@@ -299,7 +299,7 @@ finish_bare(struct parser *a)
 	struct buf name = BUF_INIT;
 
 	if (at == end)
-		append(a, clean_name(a, &a->phrase), "");
+		address_append(a, clean_name(a, &a->phrase), "");
 	for (; at < end; p = to) {
 		from = bare_start(p, at);
 		to = bare_end(at, end);
@@ -312,7 +312,8 @@ finish_bare(struct parser *a)
 		if (*text == '\0')
 			text = clean_name(a, &a->comment);
 		buf_reset(&a->comment); /* names one of them */
-		append(a, text, clean_addr(a, from, (size_t)(to - from)));
+		address_append(
+		    a, text, clean_addr(a, from, (size_t)(to - from)));
 	}
 	buf_release(&name);
 }
@@ -338,7 +339,7 @@ finish_piece(struct parser *a)
 		if (*name == '\0')
 			name = clean_name(a, &a->comment);
 		addr = clean_addr(a, buf_str(&a->angle), a->angle.len);
-		append(a, name, is_placeholder(addr) ? "" : addr);
+		address_append(a, name, is_placeholder(addr) ? "" : addr);
 	} else if (a->phrase.len > 0) {
 		finish_bare(a);
 	}
@@ -384,7 +385,7 @@ is_group_colon(const struct parser *a)
 }
 
 static void
-read_quoted(struct parser *a)
+address_read_quoted(struct parser *a)
 {
 	const char *next = find_name_end(a, a->p);
 
@@ -416,13 +417,13 @@ is_special(char c)
 }
 
 static void
-step(struct parser *a)
+address_step(struct parser *a)
 {
 	const char *next;
 
 	switch (*a->p) {
 	case '"':
-		read_quoted(a);
+		address_read_quoted(a);
 		return;
 	case '(':
 		if ((next = find_comment_end(a, a->p)) == NULL) {
@@ -455,7 +456,7 @@ step(struct parser *a)
 		return;
 	}
 	/* Behind <...> another word begins the next one: a comma is missing. */
-	if (a->has_angle && !is_blank(*a->p) && a->angle.len > 0 &&
+	if (a->has_angle && !address_is_blank(*a->p) && a->angle.len > 0 &&
 	    *a->p != '>')
 		finish_piece(a);
 	for (next = a->p + 1; !a->has_angle && next < a->end &&
@@ -467,12 +468,12 @@ step(struct parser *a)
 }
 
 static void
-parse(struct parser *a, const char *value, size_t len)
+mime_address_parse(struct parser *a, const char *value, size_t len)
 {
 	a->p = value;
 	a->end = value + len;
 	while (a->p < a->end)
-		step(a);
+		address_step(a);
 	finish_piece(a);
 }
 
@@ -491,11 +492,11 @@ address_parse(struct arena *arena, const struct field *field, char kind,
 	    memmem(field->value, field->len, "=?", 2) != NULL) {
 		text = encoded_text(arena, field->value, field->len);
 		if (strchr(text, '@') != NULL)
-			parse(&a, text, strlen(text));
+			mime_address_parse(&a, text, strlen(text));
 		else
-			parse(&a, field->value, field->len);
+			mime_address_parse(&a, field->value, field->len);
 	} else {
-		parse(&a, field->value, field->len);
+		mime_address_parse(&a, field->value, field->len);
 	}
 	buf_release(&a.phrase);
 	buf_release(&a.comment);

@@ -76,7 +76,7 @@ hex_pair(const void *p)
 }
 
 static void
-put(struct sink *s, const void *bytes, size_t len)
+decode_put(struct sink *s, const void *bytes, size_t len)
 {
 	size_t room = s->max > s->kept.len ? s->max - s->kept.len : 0;
 
@@ -113,7 +113,7 @@ base64_flush(struct decoder_state *d)
 		out[n++] = (unsigned char)(d->bits >> 10);
 		out[n++] = (unsigned char)(d->bits >> 2);
 	}
-	put(d->sink, out, n);
+	decode_put(d->sink, out, n);
 	d->bits = d->n_bits = 0;
 }
 
@@ -144,7 +144,7 @@ base64_data(struct decoder_state *d, const unsigned char *p, size_t len)
 			i += 4;
 		}
 		if (n + 6 >= sizeof(out)) {
-			put(d->sink, out, n);
+			decode_put(d->sink, out, n);
 			n = 0;
 		}
 		if (i == len || p[i] == '=' || p[i] == '\n')
@@ -160,7 +160,7 @@ base64_data(struct decoder_state *d, const unsigned char *p, size_t len)
 			d->bits = d->n_bits = 0;
 		}
 	}
-	put(d->sink, out, n);
+	decode_put(d->sink, out, n);
 	return i;
 }
 
@@ -279,10 +279,10 @@ qp_line_end(struct decoder_state *d, const char *eol, size_t len)
 		n--;
 	/* '=' and blanks to the end: a soft break. */
 	if (n > 0 && d->line[n - 1] == '=') {
-		put(d->sink, d->line, n - 1);
+		decode_put(d->sink, d->line, n - 1);
 	} else {
-		put(d->sink, d->line, n);
-		put(d->sink, eol, len);
+		decode_put(d->sink, d->line, n);
+		decode_put(d->sink, eol, len);
 	}
 	d->line_len = 0;
 }
@@ -291,7 +291,7 @@ qp_line_end(struct decoder_state *d, const char *eol, size_t len)
 static void
 qp_release(struct decoder_state *d)
 {
-	put(d->sink, d->line, d->line_len);
+	decode_put(d->sink, d->line, d->line_len);
 	d->line_len = 0;
 }
 
@@ -322,8 +322,8 @@ qp_held(struct decoder_state *d, unsigned char c)
 	    hex_digit(c) >= 0) {
 		byte = (unsigned char)(hex_digit(line[n - 1]) << 4 |
 		    hex_digit(c));
-		put(d->sink, line, n - 2);
-		put(d->sink, &byte, 1);
+		decode_put(d->sink, line, n - 2);
+		decode_put(d->sink, &byte, 1);
 		d->line_len = 0;
 		return;
 	}
@@ -338,7 +338,7 @@ qp_held(struct decoder_state *d, unsigned char c)
 	if (c == '=')
 		d->line[d->line_len++] = c;
 	else
-		put(d->sink, &c, 1);
+		decode_put(d->sink, &c, 1);
 }
 
 /* Bytes from p that stand for themselves, line ends included. */
@@ -378,13 +378,13 @@ qp_feed(struct decoder_state *d, const unsigned char *p, size_t len)
 			continue;
 		}
 		if ((n = qp_plain(p + i, len - i)) > 0) {
-			put(d->sink, p + i, n);
+			decode_put(d->sink, p + i, n);
 			i += n;
 			continue;
 		}
 		if (p[i] == '=' && i + 2 < len && hex_pair(p + i + 1) >= 0) {
 			byte = (unsigned char)hex_pair(p + i + 1);
-			put(d->sink, &byte, 1);
+			decode_put(d->sink, &byte, 1);
 			i += 3;
 			continue;
 		}
@@ -403,7 +403,7 @@ qp_end(struct decoder_state *d)
 	/* A final '=' is dropped; half an escape stays. */
 	if (i + 1 < d->line_len && hex_digit(d->line[i + 1]) >= 0)
 		i = d->line_len;
-	put(d->sink, d->line, i);
+	decode_put(d->sink, d->line, i);
 	d->line_len = 0;
 }
 
@@ -456,7 +456,7 @@ uu_line(struct decoder_state *d)
 	else
 		n = decode_uu_line(out, d->line, d->line_len);
 	if (n > 0)
-		put(d->sink, out, (size_t)n);
+		decode_put(d->sink, out, (size_t)n);
 	d->line_len = 0;
 }
 
@@ -489,7 +489,7 @@ decode_feed(struct decoder_state *d, const unsigned char *p, size_t len)
 		uu_feed(d, p, len);
 		break;
 	case ENCODING_NONE:
-		put(d->sink, p, len);
+		decode_put(d->sink, p, len);
 		break;
 	}
 }

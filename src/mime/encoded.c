@@ -104,7 +104,7 @@ add_clean(struct decoder *d, enum charset charset, const char *bytes,
 }
 
 static void
-flush(struct decoder *d)
+encoded_flush(struct decoder *d)
 {
 	if (d->pending.len > 0)
 		add_clean(d, charset_find(d->label, d->label_len),
@@ -118,7 +118,7 @@ add_word(struct decoder *d, const struct word *w)
 {
 	if (d->label != NULL && (d->label_len != w->label_len ||
 	    strncasecmp(d->label, w->label, w->label_len) != 0))
-		flush(d);
+		encoded_flush(d);
 	d->label = w->label;
 	d->label_len = w->label_len;
 	if (w->is_base64)
@@ -136,7 +136,7 @@ is_blank_only(const char *p, const char *end)
 }
 
 static void
-decode(struct decoder *d, const char *p, const char *end)
+encoded_decode(struct decoder *d, const char *p, const char *end)
 {
 	const char *raw = p;
 	struct word w;
@@ -151,13 +151,13 @@ decode(struct decoder *d, const char *p, const char *end)
 		}
 		/* Blanks between two words are no text. */
 		if (d->label == NULL || !is_blank_only(raw, p)) {
-			flush(d);
+			encoded_flush(d);
 			add_clean(d, d->charset, raw, (size_t)(p - raw));
 		}
 		add_word(d, &w);
 		raw = p = w.end;
 	}
-	flush(d);
+	encoded_flush(d);
 	add_clean(d, d->charset, raw, (size_t)(end - raw));
 }
 
@@ -196,7 +196,7 @@ encoded_text(struct arena *arena, const char *value, size_t len)
 		return arena_strndup(arena, value, len);
 	d.charset = charset_of_raw(value, len, CHARSET_GUESSED);
 	d.last = find_last_end(value, len);
-	decode(&d, value, value + len);
+	encoded_decode(&d, value, value + len);
 	for (n = d.out.len; n > 0 && d.out.data[n - 1] == ' '; n--)
 		;
 	text = arena_strndup(arena, buf_str(&d.out), n);

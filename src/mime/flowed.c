@@ -14,7 +14,7 @@ struct flow_line {
 
 /* Behind the line. */
 static const char *
-read_line(const char *p, const char *end, struct flow_line *l)
+flowed_read_line(const char *p, const char *end, struct flow_line *l)
 {
 	const char *eol = memchr(p, '\n', (size_t)(end - p));
 	const char *next = eol == NULL ? end : eol + 1;
@@ -41,7 +41,7 @@ flowed_to_text(struct buf *out, const char *text, size_t len, bool delsp)
 	struct flow_line l;
 
 	while (p < end) {
-		p = read_line(p, end, &l);
+		p = flowed_read_line(p, end, &l);
 		/* A change of depth or a signature ends a paragraph. */
 		if (is_joined && (l.depth != depth ||
 		    (l.len == 3 && memcmp(l.p, "-- ", 3) == 0))) {

@@ -52,7 +52,7 @@ header_id(const char *name, size_t len)
 }
 
 static bool
-is_blank(unsigned char c)
+header_is_blank(unsigned char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -69,12 +69,12 @@ unfold_into(char *out, size_t *out_len, const char *raw, size_t len)
 }
 
 static struct field
-trimmed(char *value, size_t len)
+header_trimmed(char *value, size_t len)
 {
-	while (len > 0 && is_blank((unsigned char)value[len - 1]))
+	while (len > 0 && header_is_blank((unsigned char)value[len - 1]))
 		len--;
 	value[len] = '\0';
-	while (len > 0 && is_blank((unsigned char)*value)) {
+	while (len > 0 && header_is_blank((unsigned char)*value)) {
 		value++;
 		len--;
 	}
@@ -88,7 +88,7 @@ header_unfold(struct arena *arena, const char *raw, size_t len)
 	size_t n = 0;
 
 	unfold_into(value, &n, raw, len);
-	return trimmed(value, n);
+	return header_trimmed(value, n);
 }
 
 /* The same, and where its value begins. */
@@ -100,7 +100,7 @@ name_length(const unsigned char *p, size_t max, size_t *value_at)
 
 	while (n < len && p[n] > 0x20 && p[n] < 0x7F && p[n] != ':')
 		n++;
-	for (i = n; i < len && is_blank(p[i]); i++)
+	for (i = n; i < len && header_is_blank(p[i]); i++)
 		;
 	if (n == 0 || i == len || p[i] != ':')
 		return 0;
@@ -146,7 +146,7 @@ end_field(struct reader *r)
 	if (r->id == HEADER_COUNT)
 		return;
 	copy = arena_strndup(r->arena, buf_str(&r->value), r->value.len);
-	r->h->fields[r->id] = trimmed(copy, r->value.len);
+	r->h->fields[r->id] = header_trimmed(copy, r->value.len);
 	r->kept += r->value.len;
 	r->id = HEADER_COUNT;
 	r->is_full = false;
@@ -163,14 +163,14 @@ is_mbox_line(const struct line *line)
 		p++;
 	if (end - p < 6 || memcmp(p, "From ", 5) != 0)
 		return false;
-	for (p += 5; p < end && is_blank(*p); p++)
+	for (p += 5; p < end && header_is_blank(*p); p++)
 		;
 	return p < end && *p != ':';
 }
 
 /* "--b", though no blank line told the end of the header. */
 static bool
-is_boundary(const struct line *line)
+header_is_boundary(const struct line *line)
 {
 	return line->len > 3 && memcmp(line->p, "--", 2) == 0;
 }
@@ -194,8 +194,9 @@ is_header_next(const struct reader *r, const struct line *line, bool is_first)
 	scratch = r->lines.scratch == NULL ? NULL : xmalloc(SOURCE_CHUNK);
 	lines_init(&peek, r->lines.src, r->lines.offset - r->lines.left,
 	    r->lines.end, scratch);
-	while ((is_header = lines_next(&peek, &next)) && (!is_behind ||
-	    (is_first && is_blank(next.p[0]) && !line_is_blank(&next))))
+	while ((is_header = lines_next(&peek, &next)) &&
+	       (!is_behind || (is_first && header_is_blank(next.p[0]) &&
+				  !line_is_blank(&next))))
 		is_behind = next.is_end; /* what is left of this line */
 	is_header = is_header && name_length(next.p, next.len, &at) > 0;
 	free(scratch);
@@ -204,24 +205,24 @@ is_header_next(const struct reader *r, const struct line *line, bool is_first)
 
 /* false: the line belongs to the body. */
 static bool
-read_line(struct reader *r, const struct line *line, bool is_first)
+header_read_line(struct reader *r, const struct line *line, bool is_first)
 {
 	size_t n, at = 0, blanks = 0;
 
-	if (!line->is_start || (is_blank(line->p[0]) && !is_first)) {
+	if (!line->is_start || (header_is_blank(line->p[0]) && !is_first)) {
 		add_value(r, line->p, line->len);
 		return true;
 	}
 	/* A first line continues nothing: it is a field all the same, */
-	while (blanks < line->len && is_blank(line->p[blanks]))
+	while (blanks < line->len && header_is_blank(line->p[blanks]))
 		blanks++;
 	n = name_length(line->p + blanks, line->len - blanks, &at);
 	at += blanks;
 	end_field(r); /* what is left of a slip belongs to no field */
 	/* or what was left of one; a boundary begins a part, though. */
 	if (n == 0)
-		return (!is_first || blanks > 0) && !is_boundary(line) &&
-		    is_header_next(r, line, is_first);
+		return (!is_first || blanks > 0) && !header_is_boundary(line) &&
+		       is_header_next(r, line, is_first);
 	r->id = header_id((const char *)line->p + blanks, n);
 	if (r->id != HEADER_COUNT && r->h->fields[r->id].value != NULL)
 		r->id = HEADER_COUNT; /* the first one counts */
@@ -314,7 +315,7 @@ headers_begin(struct source *src)
 		if (begin == 0)
 			break;
 		/* Folds of the first field. */
-		if (n_fields > 0 && is_blank(line.p[0]) &&
+		if (n_fields > 0 && header_is_blank(line.p[0]) &&
 		    !line_is_blank(&line))
 			continue;
 		if (!is_known_field(&line))
@@ -351,7 +352,7 @@ headers_scan(struct arena *arena, struct source *src, uint64_t offset,
 			h->body = line.offset + line.len;
 			break;
 		}
-		if (!read_line(&r, &line, is_first)) {
+		if (!header_read_line(&r, &line, is_first)) {
 			h->body = line.offset;
 			break;
 		}

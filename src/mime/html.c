@@ -81,7 +81,7 @@ write_gap(struct scanner *s)
 }
 
 static void
-put(struct scanner *s, const char *p, size_t len)
+html_put(struct scanner *s, const char *p, size_t len)
 {
 	if (s->h->gap != GAP_NONE)
 		write_gap(s);
@@ -114,7 +114,7 @@ put_code(struct scanner *s, unsigned code)
 	if (is_space(code))
 		raise_gap(s, GAP_BLANK);
 	else if (code >= 0x20 && code != 0x7F && !is_invisible(code))
-		put(s, utf8, text_encode(utf8, code));
+		html_put(s, utf8, text_encode(utf8, code));
 }
 
 /* --- tags ---------------------------------------------------------------- */
@@ -207,7 +207,7 @@ read_tag(struct scanner *s)
 		len++;
 	if (len == 0 && (name == s->end || strchr("!?/", *name) == NULL ||
 	    *name == '\0')) {
-		put(s, "<", 1); /* "a < b" */
+		html_put(s, "<", 1); /* "a < b" */
 		s->p++;
 		return;
 	}
@@ -267,7 +267,7 @@ read_other(struct scanner *s)
 		if (is_space(code))
 			raise_gap(s, GAP_BLANK);
 		else if (!is_invisible(code))
-			put(s, s->p, n);
+			html_put(s, s->p, n);
 		s->p += n;
 		return;
 	}
@@ -299,17 +299,17 @@ plain_end(const char *p, const char *end)
 }
 
 static bool
-has_room(const struct html *h)
+html_has_room(const struct html *h)
 {
 	return h->out->len - h->start < h->max;
 }
 
 static void
-scan(struct scanner *s)
+html_scan(struct scanner *s)
 {
 	const char *p;
 
-	while (s->p < s->end && has_room(s->h)) {
+	while (s->p < s->end && html_has_room(s->h)) {
 		if (s->h->skip != NULL) {
 			if (!skip_on(s))
 				return;
@@ -319,7 +319,7 @@ scan(struct scanner *s)
 		}
 		p = plain_end(s->p, s->end);
 		if (p > s->p) {
-			put(s, s->p, (size_t)(p - s->p));
+			html_put(s, s->p, (size_t)(p - s->p));
 			s->p = p;
 		} else if (is_unfinished(s)) {
 			return;
@@ -352,9 +352,9 @@ html_feed(struct html *h, const char *html, size_t len, bool is_last)
 		s.p = h->rest.data;
 		s.end = s.p + h->rest.len;
 	}
-	scan(&s);
+	html_scan(&s);
 	len = (size_t)(s.end - s.p);
-	h->is_cut |= !has_room(h) && (len > 0 || !is_last);
+	h->is_cut |= !html_has_room(h) && (len > 0 || !is_last);
 	if (h->rest.len > 0)
 		memmove(h->rest.data, s.p, len);
 	else

@@ -88,7 +88,7 @@ read_addresses(struct arena *arena, const struct headers *h,
 }
 
 static bool
-read_date(struct arena *arena, const struct field *f, int64_t *secs_r)
+mime_read_date(struct arena *arena, const struct field *f, int64_t *secs_r)
 {
 	const char *text;
 
@@ -126,7 +126,8 @@ read_header(struct arena *arena, const struct headers *h,
 		    &c->is_reply);
 	}
 	read_addresses(arena, h, limits, c);
-	c->has_sent_at = read_date(arena, &f[HEADER_DATE], &c->sent_at_secs);
+	c->has_sent_at =
+	    mime_read_date(arena, &f[HEADER_DATE], &c->sent_at_secs);
 	c->received_secs = received_secs(&f[HEADER_RECEIVED]);
 	if (h->is_cut)
 		set_partial(c, "a header is too long; its beginning is kept");
@@ -145,7 +146,7 @@ read_ids(struct arena *arena, const struct headers *h, struct content *c)
 }
 
 static void
-parse(struct arena *arena, struct source *src,
+mime_mime_parse(struct arena *arena, struct source *src,
     const struct mime_limits *limits, struct content *c)
 {
 	enum charset charset;
@@ -189,7 +190,7 @@ mime_parse(struct arena *arena, const void *raw, size_t len,
 			copy[i] = src.mem[i] == '\r' ? '\n' : src.mem[i];
 		src.mem = copy;
 	}
-	parse(arena, &src, limits, content_r);
+	mime_mime_parse(arena, &src, limits, content_r);
 }
 
 void
@@ -201,7 +202,7 @@ mime_parse_fd(struct arena *arena, int fd, uint64_t size,
 	size_t n = source_fetch(&src, 0, first, SOURCE_CHUNK);
 
 	src.is_bare_cr = is_bare_cr(first, n);
-	parse(arena, &src, limits, content_r);
+	mime_mime_parse(arena, &src, limits, content_r);
 }
 
 void

@@ -28,7 +28,7 @@ struct piece {
 };
 
 static bool
-is_blank(char c)
+param_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -76,9 +76,9 @@ begins_param(const char *p, const char *end)
 {
 	const char *name;
 
-	if (p == end || !is_blank(*p))
+	if (p == end || !param_is_blank(*p))
 		return false;
-	while (p < end && is_blank(*p))
+	while (p < end && param_is_blank(*p))
 		p++;
 	for (name = p; p < end && is_name_char(*p); p++)
 		;
@@ -91,7 +91,9 @@ skip_to_param(const char *p, const char *end)
 {
 	while (p < end && *p != ';' && !begins_param(p, end)) {
 		/* One look for a run of blanks, however long. */
-		for (p++; p < end && is_blank(p[-1]) && is_blank(*p); p++)
+		for (p++;
+		     p < end && param_is_blank(p[-1]) && param_is_blank(*p);
+		     p++)
 			;
 	}
 	return p;
@@ -99,8 +101,8 @@ skip_to_param(const char *p, const char *end)
 
 /* What is inside of the quotes at p; behind them is returned. */
 static const char *
-read_quoted(struct arena *arena, const char *p, const char *end,
-    struct piece *piece)
+param_read_quoted(
+    struct arena *arena, const char *p, const char *end, struct piece *piece)
 {
 	const char *start = p + 1, *close = start;
 	char *out;
@@ -134,17 +136,17 @@ read_value(struct arena *arena, const char *p, const char *end,
 {
 	const char *start;
 
-	while (p < end && is_blank(*p))
+	while (p < end && param_is_blank(*p))
 		p++;
 	if (p < end && *p == '"')
-		return read_quoted(arena, p, end, piece);
+		return param_read_quoted(arena, p, end, piece);
 	start = p;
 	p = skip_to_param(p, end);
 	if (piece == NULL)
 		return p;
 	piece->value = start;
 	piece->len = (size_t)(p - start);
-	while (piece->len > 0 && is_blank(start[piece->len - 1]))
+	while (piece->len > 0 && param_is_blank(start[piece->len - 1]))
 		piece->len--;
 	return p;
 }
@@ -183,14 +185,14 @@ find_pieces(struct arena *arena, const struct field *field, const char *name,
 
 	p = skip_to_param(p, end); /* behind the word itself */
 	while (p < end && n < PIECES_MAX) {
-		while (p < end && (is_blank(*p) || *p == ';'))
+		while (p < end && (param_is_blank(*p) || *p == ';'))
 			p++;
 		for (start = p; p < end && is_name_char(*p); p++)
 			;
 		is_wanted = (size_t)(p - start) >= name_len &&
 		    strncasecmp(start, name, name_len) == 0 &&
 		    read_suffix(start + name_len, p, &piece);
-		while (p < end && is_blank(*p))
+		while (p < end && param_is_blank(*p))
 			p++;
 		if (p == end || *p != '=') {
 			p = skip_to_param(p, end); /* no parameter */

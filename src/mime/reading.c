@@ -79,7 +79,7 @@ static const bool is_kept[256] = {
 
 /* LF line ends, no control characters but tabs. */
 static size_t
-normalise(char *out, const char *p, size_t len)
+reading_normalise(char *out, const char *p, size_t len)
 {
 	size_t i, n = 0, run;
 	unsigned char c;
@@ -129,7 +129,7 @@ reader_feed(struct leaf_reader *r, const char *text, size_t len, bool is_last,
 		return;
 	}
 	clean = arena_alloc(scratch, len + 1);
-	uuencode_feed(&r->uu, clean, normalise(clean, text, len));
+	uuencode_feed(&r->uu, clean, reading_normalise(clean, text, len));
 }
 
 static bool

@@ -26,7 +26,7 @@ static const char preset[] =
     "\\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx";
 
 static uint32_t
-le32(const unsigned char *p)
+rtf_le32(const unsigned char *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
 	    (uint32_t)p[3] << 24;
@@ -92,11 +92,11 @@ rtf_decompress(struct buf *out, const unsigned char *data, size_t len,
 
 	if (len < 16)
 		return false;
-	if (le32(data + 8) == UNCOMPRESSED) {
+	if (rtf_le32(data + 8) == UNCOMPRESSED) {
 		buf_add(out, data + 16, len - 16 < max ? len - 16 : max);
 		return true;
 	}
-	if (le32(data + 8) != COMPRESSED)
+	if (rtf_le32(data + 8) != COMPRESSED)
 		return false;
 	memcpy(z.dictionary, preset, sizeof(preset) - 1);
 	lzfu_read(&z, data + 16, data + len, max);

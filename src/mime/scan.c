@@ -56,7 +56,7 @@ struct scan {
 };
 
 static uint32_t
-hash(const unsigned char *p, size_t len)
+scan_hash(const unsigned char *p, size_t len)
 {
 	uint32_t h = 2166136261u;
 
@@ -69,7 +69,7 @@ hash(const unsigned char *p, size_t len)
 static uint32_t *
 find_slot(struct scan *s, const unsigned char *p, size_t len)
 {
-	uint32_t at = hash(p, len) & (SLOTS - 1);
+	uint32_t at = scan_hash(p, len) & (SLOTS - 1);
 	const char *name;
 
 	for (; s->slots[at] != 0; at = (at + 1) & (SLOTS - 1)) {
@@ -114,7 +114,7 @@ close_multiparts(struct scan *s, size_t slot, bool is_last)
 }
 
 static bool
-is_blank(char c)
+scan_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -125,20 +125,20 @@ read_declaration(struct scan *s, const char *p, const char *end)
 {
 	const char *start;
 
-	while (p < end && is_blank(*p))
+	while (p < end && scan_is_blank(*p))
 		p++;
 	if (p == end || *p != '=') {
 		s->is_vague |= p < end && *p == '*';
 		return p;
 	}
-	for (p++; p < end && is_blank(*p); p++)
+	for (p++; p < end && scan_is_blank(*p); p++)
 		;
 	if (p < end && *p == '"') {
 		for (start = ++p; p < end && *p != '"'; p++)
 			s->is_vague |= *p == '\\' || *p == '\r' || *p == '\n';
-		s->is_vague |= p == end || p == start || is_blank(p[-1]);
+		s->is_vague |= p == end || p == start || scan_is_blank(p[-1]);
 	} else {
-		for (start = p; p < end && *p != ';' && !is_blank(*p); p++)
+		for (start = p; p < end && *p != ';' && !scan_is_blank(*p); p++)
 			s->is_vague |= strchr("()\"\\,<>", *p) != NULL;
 	}
 	open_multipart(s, start, (size_t)(p - start));
@@ -188,8 +188,10 @@ end_header(struct scan *s)
 	if (!has_multipart(p, end))
 		p = end;
 	for (; (p = memchr(p, '=', (size_t)(end - p))) != NULL; p++) {
-		for (q = p; q > s->header.data && (is_blank(q[-1]) ||
-		    q[-1] == '*' || (q[-1] >= '0' && q[-1] <= '9')); q--)
+		for (q = p; q > s->header.data &&
+			    (scan_is_blank(q[-1]) || q[-1] == '*' ||
+				(q[-1] >= '0' && q[-1] <= '9'));
+		     q--)
 			;
 		if (q - s->header.data >= 8 &&
 		    strncasecmp(q - 8, "boundary", 8) == 0) {
@@ -238,7 +240,8 @@ look_at_field(struct scan *s, const struct line *line)
 		if (line->offset != s->header_start)
 			return !s->has_slip;
 		/* A field that is folded though nothing stands before it. */
-		while (blanks < line->len && is_blank((char)line->p[blanks]))
+		while (
+		    blanks < line->len && scan_is_blank((char)line->p[blanks]))
 			blanks++;
 		len = header_name_length(line->p + blanks,
 		    line->len - blanks);
@@ -295,12 +298,12 @@ note_outermost(struct scan *s, const struct line *line)
 
 /* Whether the line is the boundary of an open multipart. */
 static bool
-is_boundary(struct scan *s, const struct line *line, bool *is_last_r)
+scan_is_boundary(struct scan *s, const struct line *line, bool *is_last_r)
 {
 	const unsigned char *p = line->p + 2;
 	size_t len = line->len - 2, slot = SLOTS;
 
-	while (len > 0 && is_blank((char)p[len - 1]))
+	while (len > 0 && scan_is_blank((char)p[len - 1]))
 		len--;
 	*is_last_r = false;
 	if (len > 0 && len <= BOUNDARY_MAX)
@@ -352,14 +355,14 @@ dash_line(struct scan *s, const struct line *line, bool *is_boundary_r)
 		return "too many lines that look like boundaries";
 	if (s->in_header && s->has_slip)
 		end_header_at_slip(s);
-	is_open = is_boundary(s, line, &is_last);
+	is_open = scan_is_boundary(s, line, &is_last);
 	/* The first of a multipart whose header has no empty line behind it. */
 	if (!is_open && s->in_header && !s->is_doubtful &&
 	    has_multipart(buf_str(&s->header),
 	    s->header.data + s->header.len)) {
 		add_stitch(s, line->offset, 0, true);
 		end_header(s);
-		is_open = is_boundary(s, line, &is_last);
+		is_open = scan_is_boundary(s, line, &is_last);
 	}
 	*is_boundary_r = is_open || (s->is_vague && s->has_begin);
 	if (!*is_boundary_r)
@@ -371,7 +374,7 @@ dash_line(struct scan *s, const struct line *line, bool *is_boundary_r)
 }
 
 static const char *
-read_line(struct scan *s, const struct line *line)
+scan_read_line(struct scan *s, const struct line *line)
 {
 	bool is_boundary = false;
 	const char *reason = NULL;
@@ -391,8 +394,8 @@ read_line(struct scan *s, const struct line *line)
 
 /* What gmime may see; a part that is over a limit is none of it. */
 static void
-narrow(struct arena *arena, struct scan *s, struct view *view, bool is_over,
-    uint64_t offset)
+scan_narrow(struct arena *arena, struct scan *s, struct view *view,
+    bool is_over, uint64_t offset)
 {
 	if (!s->has_begin)
 		view->begin = view->end;
@@ -429,10 +432,10 @@ scan_body(struct arena *arena, struct view *view, const char *boundary,
 	s->outermost = s->stack[0];
 	lines_init(&lines, src, view->begin, view->end, scratch);
 	while (reason == NULL && !s->has_ended && lines_next(&lines, &line))
-		reason = read_line(s, &line);
+		reason = scan_read_line(s, &line);
 	if (reason == NULL && s->in_header && s->has_slip)
 		end_header_at_slip(s);
-	narrow(arena, s, view, reason != NULL, line.offset);
+	scan_narrow(arena, s, view, reason != NULL, line.offset);
 	buf_release(&s->names);
 	buf_release(&s->header);
 	buf_release(&s->stitches);

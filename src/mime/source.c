@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 static size_t
-read_file(struct source *src, uint64_t offset, unsigned char *out, size_t len)
+source_read_file(
+    struct source *src, uint64_t offset, unsigned char *out, size_t len)
 {
 	size_t got = 0, i;
 	ssize_t n;
@@ -43,7 +44,7 @@ source_fetch(struct source *src, uint64_t offset, void *out, size_t len)
 	if (len > src->size - offset)
 		len = (size_t)(src->size - offset);
 	if (src->mem == NULL)
-		return read_file(src, offset, out, len);
+		return source_read_file(src, offset, out, len);
 	memcpy(out, src->mem + offset, len);
 	return len;
 }
@@ -62,7 +63,7 @@ source_chunk(struct source *src, uint64_t offset, uint64_t end,
 		*len_r = (size_t)(end - offset);
 		return src->mem + offset;
 	}
-	*len_r = read_file(src, offset, scratch,
+	*len_r = source_read_file(src, offset, scratch,
 	    end - offset < SOURCE_CHUNK ? (size_t)(end - offset)
 					: SOURCE_CHUNK);
 	return scratch;
@@ -78,7 +79,7 @@ lines_init(struct lines *l, struct source *src, uint64_t offset, uint64_t end,
 
 /* More of the file behind what is left of the window. */
 static void
-fill(struct lines *l)
+source_fill(struct lines *l)
 {
 	size_t room, n;
 
@@ -111,7 +112,7 @@ lines_next(struct lines *l, struct line *line)
 	if (l->left > 0)
 		eol = memchr(l->p, '\n', l->left);
 	if (eol == NULL) {
-		fill(l);
+		source_fill(l);
 		if (l->left == 0)
 			return false;
 		eol = memchr(l->p, '\n', l->left);

@@ -41,7 +41,7 @@ struct window {
 };
 
 static uint32_t
-le(const unsigned char *p, size_t n)
+tnef_le(const unsigned char *p, size_t n)
 {
 	uint32_t v = 0;
 
@@ -55,7 +55,7 @@ take_number(struct window *w, size_t n, uint32_t *v)
 {
 	if ((size_t)(w->end - w->p) < n)
 		return false;
-	*v = le(w->p, n);
+	*v = tnef_le(w->p, n);
 	w->p += n;
 	return true;
 }
@@ -202,7 +202,7 @@ tnef_note_prop(struct tnef *t, const struct prop *prop)
 		break;
 	case PROP_CPID:
 		if (prop->value.end - prop->value.p >= 4)
-			t->html_codepage = le(prop->value.p, 4);
+			t->html_codepage = tnef_le(prop->value.p, 4);
 		break;
 	}
 }

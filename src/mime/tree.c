@@ -172,7 +172,7 @@ add_prologue(struct builder *b, GMimeMultipart *multipart,
  * last with HTML.  The texts of the others become alternatives.
  */
 static void
-choose(struct leaf **starts, unsigned n)
+tree_choose(struct leaf **starts, unsigned n)
 {
 	unsigned i, best = n;
 	bool best_is_plain = false;
@@ -259,8 +259,8 @@ related_root(struct builder *b, GMimeMultipart *multipart,
 
 /* ------------------------------------------------------------------------- */
 
-static void walk(struct builder *b, GMimeObject *object,
-    const struct spot *spot);
+static void tree_walk(
+    struct builder *b, GMimeObject *object, const struct spot *spot);
 
 static void
 walk_parts(struct builder *b, GMimeMultipart *multipart, enum kind kind,
@@ -275,7 +275,8 @@ walk_parts(struct builder *b, GMimeMultipart *multipart, enum kind kind,
 			.depth = depth + 1 };
 
 		marks[i] = b->tree->last;
-		walk(b, g_mime_multipart_get_part(multipart, (int)i), &spot);
+		tree_walk(
+		    b, g_mime_multipart_get_part(multipart, (int)i), &spot);
 	}
 	marks[n] = b->tree->last;
 	if (kind != KIND_ALTERNATIVE)
@@ -283,7 +284,7 @@ walk_parts(struct builder *b, GMimeMultipart *multipart, enum kind kind,
 	starts = ARENA_ARRAY(b->arena, struct leaf *, n + 1);
 	for (i = 0; i <= n; i++)
 		starts[i] = *marks[i];
-	choose(starts, n);
+	tree_choose(starts, n);
 }
 
 static void
@@ -321,7 +322,7 @@ walk_multipart(struct builder *b, GMimeMultipart *multipart,
 }
 
 static void
-walk(struct builder *b, GMimeObject *object, const struct spot *spot)
+tree_walk(struct builder *b, GMimeObject *object, const struct spot *spot)
 {
 	if (spot->depth > b->limits->depth)
 		b->tree->reason = "multiparts are nested too deeply";
@@ -352,7 +353,7 @@ make_head(struct arena *arena, const char *type, const char *boundary)
 
 /* false: gmime sees no part in it. */
 static bool
-parse(struct builder *b, const struct view *view)
+tree_parse(struct builder *b, const struct view *view)
 {
 	GMimeStream *stream = view_stream_new(view);
 	GMimeParser *parser = g_mime_parser_new_with_stream(stream);
@@ -366,7 +367,7 @@ parse(struct builder *b, const struct view *view)
 	has_parts = object != NULL && GMIME_IS_MULTIPART(object) &&
 	    g_mime_multipart_get_count((GMimeMultipart *)object) > 0;
 	if (has_parts)
-		walk(b, object, &spot);
+		tree_walk(b, object, &spot);
 	g_clear_object(&object);
 	g_object_unref(parser);
 	g_object_unref(stream);
@@ -438,7 +439,7 @@ tree_build(struct arena *arena, struct source *src,
 		view.head = make_head(arena, type, boundary);
 		view.head_len = strlen(view.head);
 		if (view.begin < view.end)
-			has_parts = parse(&b, &view);
+			has_parts = tree_parse(&b, &view);
 	}
 	if (!has_parts)
 		add_whole(&b, headers, role_is_multipart(type));

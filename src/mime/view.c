@@ -73,7 +73,7 @@ view_read(const struct view *v, gint64 position, char *out, size_t len)
 }
 
 static ssize_t
-on_read(GMimeStream *gs, char *out, size_t len)
+view_on_read(GMimeStream *gs, char *out, size_t len)
 {
 	struct view_stream *s = (struct view_stream *)gs;
 	gint64 left = gs->bound_end - gs->position;
@@ -95,7 +95,7 @@ on_read(GMimeStream *gs, char *out, size_t len)
 }
 
 static ssize_t
-on_write(GMimeStream *gs, const char *p, size_t len)
+view_on_write(GMimeStream *gs, const char *p, size_t len)
 {
 	(void)gs;
 	(void)p;
@@ -168,8 +168,8 @@ on_class_init(gpointer klass, gpointer data)
 	GMimeStreamClass *c = klass;
 
 	(void)data;
-	c->read = on_read;
-	c->write = on_write;
+	c->read = view_on_read;
+	c->write = view_on_write;
 	c->flush = on_nothing;
 	c->close = on_nothing;
 	c->eos = on_eos;

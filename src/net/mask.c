@@ -25,16 +25,17 @@
 /* --- checksums ----------------------------------------------------------- */
 
 static uint64_t
-multiply(uint64_t a, uint64_t b)
+mask_multiply(uint64_t a, uint64_t b)
 {
 	return (uint64_t)((unsigned __int128)a * b % PRIME);
 }
 
 static uint64_t
-append(const struct mask *mask, uint64_t sum, char c)
+mask_append(const struct mask *mask, uint64_t sum, char c)
 {
-	return (multiply(sum, mask->base) +
-	    (uint64_t)tolower((unsigned char)c) + 1) % PRIME;
+	return (mask_multiply(sum, mask->base) +
+		   (uint64_t)tolower((unsigned char)c) + 1) %
+	       PRIME;
 }
 
 /* --- forms --------------------------------------------------------------- */
@@ -107,7 +108,7 @@ add_form(void *arg, const char *text, size_t len, bool is_base64)
 
 	*form = (struct mask_form){ .len = len, .is_base64 = is_base64 };
 	for (i = 0; i < len; i++)
-		form->sum = append(mask, form->sum, text[i]);
+		form->sum = mask_append(mask, form->sum, text[i]);
 }
 
 void
@@ -129,7 +130,7 @@ mask_forget(struct mask *mask)
 /* --- finding them -------------------------------------------------------- */
 
 static bool
-is_same(char a, char b)
+mask_is_same(char a, char b)
 {
 	return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
@@ -142,7 +143,7 @@ is_base64(char c)
 
 /* Of base64 the whole word goes. */
 static void
-blot(char *text, size_t len, size_t from, size_t to, bool is_word)
+mask_blot(char *text, size_t len, size_t from, size_t to, bool is_word)
 {
 	while (is_word && from > 0 && is_base64(text[from - 1]))
 		from--;
@@ -162,14 +163,18 @@ blot_form(const struct mask *mask, const struct mask_form *form,
 	if (form->len > len)
 		return;
 	for (i = 1; i < form->len; i++)
-		first = multiply(first, mask->base);
+		first = mask_multiply(first, mask->base);
 	for (i = 0; i < len; i++) {
 		if (i >= form->len)
-			sum = (sum + PRIME - multiply(first, (uint64_t)tolower(
-			    (unsigned char)plain[i - form->len]) + 1)) % PRIME;
-		sum = append(mask, sum, plain[i]);
+			sum = (sum + PRIME -
+				  mask_multiply(first,
+				      (uint64_t)tolower(
+					  (unsigned char)plain[i - form->len]) +
+					  1)) %
+			      PRIME;
+		sum = mask_append(mask, sum, plain[i]);
 		if (i + 1 >= form->len && sum == form->sum)
-			blot(text, len, i + 1 - form->len, i + 1,
+			mask_blot(text, len, i + 1 - form->len, i + 1,
 			    form->is_base64);
 	}
 }
@@ -197,12 +202,13 @@ blot_beginnings(const struct line *line, const char *form, size_t n,
 	for (i = 0; i < line->len; i++) {
 		if (!is_base64 && i > 0 && is_letter(line, i - 1))
 			continue;
-		for (k = 0; k < n && i + k < line->len && is_same(form[k],
-			 line->plain[i + k]); k++)
+		for (k = 0; k < n && i + k < line->len &&
+			    mask_is_same(form[k], line->plain[i + k]);
+		     k++)
 			;
 		if ((k >= EDGE_LEAST && i + k == line->len) ||
 		    (k >= PIECE_LEAST && !is_letter(line, i + k)))
-			blot(line->text, line->len, i, i + k, is_base64);
+			mask_blot(line->text, line->len, i, i + k, is_base64);
 	}
 }
 
@@ -217,11 +223,13 @@ blot_rest(const struct line *line, const char *form, size_t n, bool is_base64)
 	for (k = n - 1; k >= EDGE_LEAST && k < n; k--) {
 		if (k > line->len - from)
 			continue;
-		for (i = 0; i < k && is_same(form[n - k + i],
-			 line->plain[from + i]); i++)
+		for (i = 0; i < k && mask_is_same(form[n - k + i],
+					 line->plain[from + i]);
+		     i++)
 			;
 		if (i == k && (is_base64 || !is_letter(line, from + k))) {
-			blot(line->text, line->len, from, from + k, is_base64);
+			mask_blot(
+			    line->text, line->len, from, from + k, is_base64);
 			return;
 		}
 	}

@@ -124,7 +124,7 @@ describe_lookup(const char *host, int code, struct err *err)
 }
 
 static int
-lookup(const char *host, uint16_t port, const struct net_wait *wait,
+net_lookup(const char *host, uint16_t port, const struct net_wait *wait,
     struct addrinfo **list_r, struct err *err)
 {
 	struct lookup *l = xcalloc(1, sizeof(*l));
@@ -154,7 +154,7 @@ lookup(const char *host, uint16_t port, const struct net_wait *wait,
 
 /* An address is no question to anybody. */
 static int
-resolve(const char *host, uint16_t port, const struct net_wait *wait,
+net_net_resolve(const char *host, uint16_t port, const struct net_wait *wait,
     struct addrinfo **list_r, struct err *err)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC,
@@ -163,7 +163,7 @@ resolve(const char *host, uint16_t port, const struct net_wait *wait,
 	int code;
 
 	if (!net_is_address(host))
-		return lookup(host, port, wait, list_r, err);
+		return net_lookup(host, port, wait, list_r, err);
 	snprintf(service, sizeof(service), "%u", port);
 	code = getaddrinfo(host, service, &hints, list_r);
 	return code == 0 ? 0 : describe_lookup(host, code, err);
@@ -182,7 +182,7 @@ struct net_targets {
 
 /* IPv6 and IPv4 alternate, in the order of getaddrinfo within a family. */
 static size_t
-interleave(struct addrinfo *list, struct addrinfo *out[ATTEMPTS_MAX])
+net_interleave(struct addrinfo *list, struct addrinfo *out[ATTEMPTS_MAX])
 {
 	struct addrinfo *a, *b;
 	size_t n = 0;
@@ -233,13 +233,13 @@ net_resolve(const char *host, uint16_t port, const struct net_wait *wait,
 	struct net_targets *t;
 	struct addrinfo *list;
 
-	if (resolve(host, port, wait, &list, err) == -1)
+	if (net_net_resolve(host, port, wait, &list, err) == -1)
 		return -1;
 	t = xcalloc(1, sizeof(*t));
 	snprintf(t->host, sizeof(t->host), "%s", host);
 	t->port = port;
 	t->list = list;
-	t->n_left = interleave(list, t->left);
+	t->n_left = net_interleave(list, t->left);
 	*targets_r = t;
 	return 0;
 }

@@ -79,7 +79,7 @@ make_sessions(struct warmup *r, gnutls_priority_t priority)
 }
 
 static void
-perform(struct warmup *r)
+tls_warmup_perform(struct warmup *r)
 {
 	int client = GNUTLS_E_AGAIN, server = GNUTLS_E_AGAIN, i;
 	char byte = '.';
@@ -99,7 +99,7 @@ perform(struct warmup *r)
 }
 
 static void
-release(struct warmup *r)
+tls_warmup_release(struct warmup *r)
 {
 	if (r->client != NULL)
 		gnutls_deinit(r->client);
@@ -124,6 +124,6 @@ tls_warm_up(gnutls_priority_t priority)
 		r.fds) == -1)
 		return;
 	if (make_certificate(&r) == 0 && make_sessions(&r, priority) == 0)
-		perform(&r);
-	release(&r);
+		tls_warmup_perform(&r);
+	tls_warmup_release(&r);
 }

@@ -20,7 +20,7 @@ struct attached {
 };
 
 static void
-on_readable(evutil_socket_t fd, short what, void *arg)
+attach_on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct attached *at = arg;
 
@@ -30,7 +30,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 }
 
 static void
-on_writable(evutil_socket_t fd, short what, void *arg)
+attach_on_writable(evutil_socket_t fd, short what, void *arg)
 {
 	struct attached *at = arg;
 
@@ -80,10 +80,10 @@ attach_to_loop(redisAsyncContext *ac, struct event_base *base)
 	struct attached *at = xcalloc(1, sizeof(*at));
 
 	at->ac = ac;
-	at->readable = event_new(base, ac->c.fd, EV_READ | EV_PERSIST,
-	    on_readable, at);
-	at->writable = event_new(base, ac->c.fd, EV_WRITE | EV_PERSIST,
-	    on_writable, at);
+	at->readable = event_new(
+	    base, ac->c.fd, EV_READ | EV_PERSIST, attach_on_readable, at);
+	at->writable = event_new(
+	    base, ac->c.fd, EV_WRITE | EV_PERSIST, attach_on_writable, at);
 	/* No matter in a loop without priorities. */
 	event_priority_set(at->readable, LOOP_REDIS);
 	event_priority_set(at->writable, LOOP_REDIS);

@@ -31,7 +31,7 @@ struct lease_client {
 };
 
 static int
-fail(struct lease_client *c, struct err *err)
+client_fail(struct lease_client *c, struct err *err)
 {
 	return err_set(err, ERR_TEMPORARY, "Redis at %s: %s", c->where,
 	    c->redis == NULL ? "out of memory"
@@ -41,7 +41,7 @@ fail(struct lease_client *c, struct err *err)
 
 /* What Redis says, and which setting is meant. */
 static int
-refused(struct lease_client *c, const redisReply *reply, struct err *err)
+client_refused(struct lease_client *c, const redisReply *reply, struct err *err)
 {
 	return err_set(err, ERR_TEMPORARY, "Redis at %s: %s%s", c->where,
 	    reply->str, strncmp(reply->str, "NOAUTH", 6) == 0 ||
@@ -51,7 +51,7 @@ refused(struct lease_client *c, const redisReply *reply, struct err *err)
 
 /* NULL when the connection failed or Redis refused. */
 static redisReply *
-call(struct lease_client *c, struct err *err, const char *fmt, ...)
+client_call(struct lease_client *c, struct err *err, const char *fmt, ...)
 {
 	redisReply *reply;
 	va_list ap;
@@ -60,9 +60,9 @@ call(struct lease_client *c, struct err *err, const char *fmt, ...)
 	reply = redisvCommand(c->redis, fmt, ap);
 	va_end(ap);
 	if (reply == NULL) {
-		fail(c, err);
+		client_fail(c, err);
 	} else if (reply->type == REDIS_REPLY_ERROR) {
-		refused(c, reply, err);
+		client_refused(c, reply, err);
 		freeReplyObject(reply);
 		reply = NULL;
 	}
@@ -70,7 +70,7 @@ call(struct lease_client *c, struct err *err, const char *fmt, ...)
 }
 
 /* The same for commands whose answer does not matter. */
-#define CALL_DONE(c, err, ...) call_done(call((c), (err), __VA_ARGS__))
+#define CALL_DONE(c, err, ...) call_done(client_call((c), (err), __VA_ARGS__))
 
 static int
 call_done(redisReply *reply)
@@ -109,12 +109,12 @@ connect_to(const char *where, struct err *err)
 }
 
 static int
-greet(struct lease_client *c, const struct conf *conf, struct err *err)
+client_greet(struct lease_client *c, const struct conf *conf, struct err *err)
 {
 	const struct timeval limit = { .tv_sec = TIMEOUT_SECS };
 
 	if (c->redis->err != 0)
-		return fail(c, err);
+		return client_fail(c, err);
 	redisSetTimeout(c->redis, limit);
 	if (conf->redis_password != NULL && *conf->redis_password != '\0' &&
 	    CALL_DONE(c, err, "AUTH %s", conf->redis_password) == -1)
@@ -138,11 +138,11 @@ lease_client_open(struct lease_client **c_r, const struct conf *conf,
 	c->redis = connect_to(conf->redis, err);
 	if (c->redis == NULL) {
 		if (err->kind == ERR_NONE)
-			fail(c, err);
+			client_fail(c, err);
 		lease_client_close(&c);
 		return -1;
 	}
-	if (greet(c, conf, err) == -1) {
+	if (client_greet(c, conf, err) == -1) {
 		lease_client_close(&c);
 		return -1;
 	}
@@ -237,7 +237,7 @@ lease_client_views(struct lease_client *c, const struct uuid *ids, size_t n,
 		for (unsigned k = 0; k < VIEW_COMMANDS; k++) {
 			if (redisGetReply(c->redis, (void **)&reply) !=
 			    REDIS_OK)
-				return fail(c, err);
+				return client_fail(c, err);
 			fill_view(&views_r[i], k, reply, arena);
 			freeReplyObject(reply);
 		}
@@ -267,14 +267,14 @@ add_worker(struct lease_client *c, const char *key, size_t key_prefix,
 	struct worker_view view = { 0 };
 	redisReply *reply;
 
-	reply = call(c, err, "GET %s", key);
+	reply = client_call(c, err, "GET %s", key);
 	if (reply == NULL)
 		return -1;
 	view.heartbeat = reply_string(reply, arena);
 	freeReplyObject(reply);
 	if (view.heartbeat == NULL)
 		return 0;
-	reply = call(c, err, "TTL %s", key);
+	reply = client_call(c, err, "TTL %s", key);
 	if (reply == NULL)
 		return -1;
 	view.ttl_secs = reply_integer(reply, -1);
@@ -302,8 +302,8 @@ scan_workers(struct lease_client *c, const char *key_prefix, char cursor[32],
 	redisReply *reply, *keys;
 	int rc = 0;
 
-	reply = call(c, err, "SCAN %s MATCH %s* COUNT %d", cursor, key_prefix,
-	    SCAN_COUNT);
+	reply = client_call(c, err, "SCAN %s MATCH %s* COUNT %d", cursor,
+	    key_prefix, SCAN_COUNT);
 	if (reply == NULL)
 		return -1;
 	if (!is_scan_reply(reply)) {
@@ -404,8 +404,8 @@ lease_client_session_left(struct lease_client *c, const struct uuid *user,
 	char text[UUID_TEXT_SIZE];
 	redisReply *reply;
 
-	reply = call(c, err, "TTL %ssess:active:%s", c->prefix,
-	    uuid_format(user, text));
+	reply = client_call(
+	    c, err, "TTL %ssess:active:%s", c->prefix, uuid_format(user, text));
 	if (reply == NULL)
 		return -1;
 	*secs_r = reply_integer(reply, -2);
@@ -463,9 +463,9 @@ lease_client_subscribe(struct lease_client *c, const char *const *events,
 		    c->prefix, events[i]);
 	while (expected-- > 0) {
 		if (redisGetReply(c->redis, (void **)&reply) != REDIS_OK)
-			return fail(c, err);
+			return client_fail(c, err);
 		if (rc == 0 && reply->type == REDIS_REPLY_ERROR)
-			rc = refused(c, reply, err);
+			rc = client_refused(c, reply, err);
 		freeReplyObject(reply);
 	}
 	return rc;
@@ -491,13 +491,14 @@ take_buffered(struct lease_client *c, redisReply **reply_r, struct err *err)
 {
 	*reply_r = NULL;
 	if (redisGetReplyFromReader(c->redis, (void **)reply_r) != REDIS_OK)
-		return fail(c, err);
+		return client_fail(c, err);
 	return 0;
 }
 
 /* 1: something to read, 0: time is up or a signal came. */
 static int
-wait_readable(struct lease_client *c, int64_t timeout_msecs, struct err *err)
+client_wait_readable(
+    struct lease_client *c, int64_t timeout_msecs, struct err *err)
 {
 	struct pollfd pfd = { .fd = c->redis->fd, .events = POLLIN };
 	int n;
@@ -531,10 +532,10 @@ lease_client_next(struct lease_client *c, int64_t timeout_msecs,
 		left = timeout_msecs < 0 ? -1 : until - clock_mono_msecs();
 		if (timeout_msecs >= 0 && left < 0)
 			left = 0;
-		ready = wait_readable(c, left, err);
+		ready = client_wait_readable(c, left, err);
 		if (ready <= 0)
 			return ready;
 		if (redisBufferRead(c->redis) != REDIS_OK)
-			return fail(c, err);
+			return client_fail(c, err);
 	}
 }

@@ -96,7 +96,7 @@ event_channel(enum event_name event, char *out, size_t size)
 
 /* Texts come from children, that is, from foreign mail. */
 static json_t *
-text_json(const char *text)
+events_text_json(const char *text)
 {
 	char clean[MSG_TEXT_SIZE * 3];
 
@@ -137,7 +137,7 @@ payload_json(const struct msg_event *event)
 	for (i = 0; i < N_OF(text_fields); i++)
 		if (has & text_fields[i].field)
 			json_object_set_new(payload, text_fields[i].key,
-			    text_json(AT(event, text_fields[i].offset)));
+			    events_text_json(AT(event, text_fields[i].offset)));
 	for (i = 0; i < N_OF(number_fields); i++) {
 		if ((has & number_fields[i].field) == 0)
 			continue;

@@ -68,7 +68,7 @@ static void start_connecting(struct redis *redis);
 static void send_subscribe(struct redis *redis);
 
 static void
-retry_later(struct redis *redis)
+redis_retry_later(struct redis *redis)
 {
 	redis->failures++;
 	event_in_msecs(redis->retry,
@@ -93,7 +93,7 @@ went_down(struct redis *redis, const char *why)
 		    " (setting redis_password)" : "");
 	redis->was_told = true;
 	event_del(redis->watch);
-	retry_later(redis);
+	redis_retry_later(redis);
 	if (was_up && redis->params.on_down != NULL)
 		redis->params.on_down(redis->params.arg);
 }
@@ -104,7 +104,7 @@ went_down(struct redis *redis, const char *why)
  * a release that arrives then would undo a later claim of the same worker.
  */
 static void
-drop(struct redis *redis, const char *why)
+redis_drop(struct redis *redis, const char *why)
 {
 	static const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
 	redisAsyncContext *ac = redis->ac;
@@ -157,7 +157,7 @@ is_demoted(const redisReply *reply)
 }
 
 static void
-on_answer(redisAsyncContext *ac, void *r, void *arg)
+redis_on_answer(redisAsyncContext *ac, void *r, void *arg)
 {
 	struct pending *p = arg;
 	redisReply *reply = r;
@@ -183,14 +183,14 @@ on_answer(redisAsyncContext *ac, void *r, void *arg)
 		log_warn(&redis->log, "Redis refuses: %s", reply->str);
 	pending_free(p);
 	if (ac->data != NULL && is_demoted(reply))
-		drop(redis, reply->str);
+		redis_drop(redis, reply->str);
 }
 
 static int
 send_text(struct redis *redis, struct pending *p, const char *text, size_t len)
 {
 	if (!is_usable(redis) || redisAsyncFormattedCommand(redis->ac,
-		on_answer, p, text, len) != REDIS_OK)
+				     redis_on_answer, p, text, len) != REDIS_OK)
 		return -1;
 	if (redis->unanswered++ == 0)
 		redis->progress_mono_msecs = clock_mono_msecs();
@@ -365,7 +365,7 @@ on_pong(void *arg, const redisReply *reply)
 	if (reply == NULL)
 		return;
 	if (reply->type == REDIS_REPLY_ERROR) { /* LOADING, NOAUTH */
-		drop(redis, reply->str);
+		redis_drop(redis, reply->str);
 		return;
 	}
 	if (redis->was_told)
@@ -385,11 +385,11 @@ on_greeted(void *arg, const redisReply *reply)
 	struct redis *redis = arg;
 
 	if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
-		drop(redis, reply->str);
+		redis_drop(redis, reply->str);
 }
 
 static void
-greet(struct redis *redis)
+redis_greet(struct redis *redis)
 {
 	const struct conf *conf = redis->params.conf;
 	char *text;
@@ -424,7 +424,7 @@ on_connect(const redisAsyncContext *ac, int status)
 	/* Not for a unix socket: it fails and hiredis gives the context up. */
 	if (redis->ac->c.connection_type == REDIS_CONN_TCP)
 		redisEnableKeepAlive(&redis->ac->c);
-	greet(redis);
+	redis_greet(redis);
 }
 
 static void
@@ -439,7 +439,7 @@ on_watch(evutil_socket_t fd, short what, void *arg)
 		return;
 	if ((redis->unanswered > 0 || !redis->is_up) &&
 	    silent > redis->params.answer_msecs)
-		drop(redis, "no answer");
+		redis_drop(redis, "no answer");
 	else if (redis->is_up && redis->n_channels > 0 &&
 	    silent > SUBSCRIBE_AGAIN_MSECS)
 		send_subscribe(redis);
@@ -488,7 +488,7 @@ on_resolved(int result, struct evutil_addrinfo *found, void *arg)
 
 /* "host:port", "[v6]:port"; the port is 6379 when there is none. */
 static void
-resolve(struct redis *redis, const char *spec)
+redis_resolve(struct redis *redis, const char *spec)
 {
 	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC,
 		.ai_socktype = SOCK_STREAM };
@@ -532,7 +532,7 @@ start_connecting(struct redis *redis)
 	if (strncmp(spec, "unix:", 5) == 0)
 		use_context(redis, redisAsyncConnectUnix(spec + 5));
 	else
-		resolve(redis, spec);
+		redis_resolve(redis, spec);
 }
 
 static void

@@ -38,7 +38,7 @@ places_release(struct places *c)
 }
 
 static void
-add_place(struct places *c, const struct place *place)
+apply_add_place(struct places *c, const struct place *place)
 {
 	column_int8(&c->uid, place->uid);
 	column_int8(&c->modseq, (int64_t)place->modseq);
@@ -52,7 +52,7 @@ add_place(struct places *c, const struct place *place)
 }
 
 static void
-add_identity(struct places *c, const struct place *place)
+apply_add_identity(struct places *c, const struct place *place)
 {
 	if (place->size != 0)
 		column_int8(&c->size, (int64_t)place->size);
@@ -96,7 +96,7 @@ store_apply(struct store *s, const struct fence *fence,
 	column_init(&gone, PG_INT8);
 	for (i = 0; i < n_changed; i++)
 		if (changed[i].has_flags)
-			add_place(&c, &changed[i]);
+			apply_add_place(&c, &changed[i]);
 	for (i = 0; i < n_vanished; i++)
 		column_int8(&gone, vanished[i]);
 	param_folder(&p, fence, folder);
@@ -189,8 +189,8 @@ store_recognise(struct store *s, const struct fence *fence,
 		return 0;
 	places_init(&c);
 	for (i = 0; i < n; i++) {
-		add_place(&c, &places[i]);
-		add_identity(&c, &places[i]);
+		apply_add_place(&c, &places[i]);
+		apply_add_identity(&c, &places[i]);
 	}
 	param_folder(&p, fence, folder);
 	param_column(&p, &c.uid);
@@ -394,8 +394,8 @@ store_unlike(struct store *s, int64_t folder_id, const struct place *places,
 		return 0;
 	places_init(&c);
 	for (i = 0; i < n; i++) {
-		add_place(&c, &places[i]);
-		add_identity(&c, &places[i]);
+		apply_add_place(&c, &places[i]);
+		apply_add_identity(&c, &places[i]);
 	}
 	params_init(&p);
 	param_int8(&p, folder_id);

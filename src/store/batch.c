@@ -347,7 +347,7 @@ add_people(struct batch *b, const struct content *c, uint32_t message)
 }
 
 static void
-add_identity(struct batch *b, const struct content *c, struct entry *e)
+batch_add_identity(struct batch *b, const struct content *c, struct entry *e)
 {
 	uint32_t message = components_message(&b->components);
 	bool has_subject = c->base_subject != NULL && *c->base_subject != '\0';
@@ -399,8 +399,8 @@ add_dates(struct batch *b, const struct place *place,
 }
 
 static void
-add_place(struct batch *b, const struct place *place,
-    const struct blob_ref *blob)
+batch_add_place(
+    struct batch *b, const struct place *place, const struct blob_ref *blob)
 {
 	struct column *columns = b->columns;
 
@@ -439,9 +439,9 @@ batch_add(struct batch *b, const struct place *place,
 	*e = (struct entry){ .uid = place->uid, .has_blob = blob != NULL };
 	if (blob != NULL)
 		e->blob = *blob;
-	add_place(b, place, blob);
+	batch_add_place(b, place, blob);
 	add_dates(b, place, c);
-	add_identity(b, c, e);
+	batch_add_identity(b, c, e);
 	column_text(&columns[M_SUBJECT], c->subject);
 	column_text(&columns[M_FROM_ADDR], c->from_addr);
 	column_text(&columns[M_FROM_NAME], c->from_name);

@@ -74,7 +74,7 @@ read_folder(const PGresult *res, int row, struct arena *arena,
 }
 
 static int
-load(struct store *s, const char *sql, const struct uuid *account_id,
+folder_load(struct store *s, const char *sql, const struct uuid *account_id,
     struct arena *arena, struct folder **folders_r, size_t *n_r,
     struct err *err)
 {
@@ -100,7 +100,7 @@ store_folders_load(struct store *s, const struct uuid *account_id,
     struct arena *arena, struct folder **folders_r, size_t *n_r,
     struct err *err)
 {
-	return load(s, FOLDERS_SQL "ORDER BY id", account_id, arena,
+	return folder_load(s, FOLDERS_SQL "ORDER BY id", account_id, arena,
 	    folders_r, n_r, err);
 }
 
@@ -111,8 +111,8 @@ store_inbox_load(struct store *s, const struct uuid *account_id,
 	struct folder *folders;
 	size_t n;
 
-	if (load(s, FOLDERS_SQL "AND role = 'inbox' ORDER BY id", account_id,
-		arena, &folders, &n, err) == -1)
+	if (folder_load(s, FOLDERS_SQL "AND role = 'inbox' ORDER BY id",
+		account_id, arena, &folders, &n, err) == -1)
 		return -1;
 	*inbox_r = n > 0 ? &folders[0] : NULL;
 	return 0;

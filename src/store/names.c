@@ -20,13 +20,13 @@ static const char *const queue_names[] = {
 };
 
 static const char *
-name_of(const char *const *names, size_t n, unsigned i)
+store_names_name_of(const char *const *names, size_t n, unsigned i)
 {
 	return i < n ? names[i] : "unknown";
 }
 
 static int
-find(const char *const *names, size_t n, const char *name)
+store_names_find(const char *const *names, size_t n, const char *name)
 {
 	size_t i;
 
@@ -39,13 +39,13 @@ find(const char *const *names, size_t n, const char *name)
 const char *
 risk_step_name(enum risk_step step)
 {
-	return name_of(step_names, COUNT(step_names), step);
+	return store_names_name_of(step_names, COUNT(step_names), step);
 }
 
 int
 risk_step_parse(const char *name, enum risk_step *step_r)
 {
-	int i = find(step_names, COUNT(step_names), name);
+	int i = store_names_find(step_names, COUNT(step_names), name);
 
 	if (i == -1)
 		return -1;
@@ -56,13 +56,13 @@ risk_step_parse(const char *name, enum risk_step *step_r)
 const char *
 job_queue_name(enum job_queue queue)
 {
-	return name_of(queue_names, COUNT(queue_names), queue);
+	return store_names_name_of(queue_names, COUNT(queue_names), queue);
 }
 
 int
 job_queue_parse(const char *name, enum job_queue *queue_r)
 {
-	int i = find(queue_names, COUNT(queue_names), name);
+	int i = store_names_find(queue_names, COUNT(queue_names), name);
 
 	if (i == -1)
 		return -1;

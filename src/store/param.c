@@ -199,8 +199,8 @@ params_init(struct params *p)
 }
 
 static void
-add(struct params *p, unsigned type, const void *value, size_t len,
-    int format)
+param_add(
+    struct params *p, unsigned type, const void *value, size_t len, int format)
 {
 	if (p->n == PARAMS_MAX)
 		die_bug("more than %d parameters", PARAMS_MAX);
@@ -222,19 +222,19 @@ add_scalar(struct params *p, unsigned type, uint64_t v, unsigned len)
 	to = p->scalars[p->n];
 	for (i = 0; i < len; i++)
 		to[i] = (char)(v >> (8 * (len - 1 - i)));
-	add(p, type, to, len, 1);
+	param_add(p, type, to, len, 1);
 }
 
 void
 param_null(struct params *p, enum pg_type type)
 {
-	add(p, type, NULL, 0, 1);
+	param_add(p, type, NULL, 0, 1);
 }
 
 void
 param_null_array(struct params *p, enum pg_type type)
 {
-	add(p, array_type(type), NULL, 0, 1);
+	param_add(p, array_type(type), NULL, 0, 1);
 }
 
 void
@@ -270,25 +270,25 @@ param_uuid(struct params *p, const struct uuid *v)
 	if (v == NULL)
 		param_null(p, PG_UUID);
 	else
-		add(p, PG_UUID, v->bytes, sizeof(v->bytes), 1);
+		param_add(p, PG_UUID, v->bytes, sizeof(v->bytes), 1);
 }
 
 void
 param_text(struct params *p, const char *s)
 {
-	add(p, PG_TEXT, s, s != NULL ? strlen(s) : 0, 1);
+	param_add(p, PG_TEXT, s, s != NULL ? strlen(s) : 0, 1);
 }
 
 void
 param_bytes(struct params *p, const void *bytes, size_t len)
 {
-	add(p, PG_BYTEA, bytes, len, 1);
+	param_add(p, PG_BYTEA, bytes, len, 1);
 }
 
 void
 param_untyped(struct params *p, const char *s)
 {
-	add(p, 0, s, s != NULL ? strlen(s) : 0, 0);
+	param_add(p, 0, s, s != NULL ? strlen(s) : 0, 0);
 }
 
 void
@@ -301,7 +301,7 @@ param_column(struct params *p, struct column *c)
 		store_u32be(header, 0);
 		store_u32be(header + 4, 0);
 		store_u32be(header + 8, (uint32_t)c->type);
-		add(p, array_type(c->type), header, 12, 1);
+		param_add(p, array_type(c->type), header, 12, 1);
 		return;
 	}
 	store_u32be(header, 1);
@@ -309,5 +309,5 @@ param_column(struct params *p, struct column *c)
 	store_u32be(header + 8, (uint32_t)c->type);
 	store_u32be(header + 12, c->n);
 	store_u32be(header + 16, 1);
-	add(p, array_type(c->type), header, c->bytes.len, 1);
+	param_add(p, array_type(c->type), header, c->bytes.len, 1);
 }

@@ -197,8 +197,8 @@ store_blob_id(const struct store *s)
 /* --- applying ------------------------------------------------------------------- */
 
 static int
-read_file(struct buf *out, const char *dir, const char *name,
-    struct err *err)
+schema_read_file(
+    struct buf *out, const char *dir, const char *name, struct err *err)
 {
 	struct buf path = BUF_INIT;
 	size_t start = out->len;
@@ -264,7 +264,7 @@ apply_step(struct store *s, const char *dir, const struct step *step,
 
 	buf_adds(&sql, "BEGIN;\nSET LOCAL statement_timeout = 0;\n"
 	    "SET LOCAL search_path = mailherd;\n");
-	rc = read_file(&sql, dir, step->name, err);
+	rc = schema_read_file(&sql, dir, step->name, err);
 	buf_addf(&sql, "\n;INSERT INTO mailherd.schema_version "
 	    "(version, name, works_with) VALUES (%d, '%s', %d);\nCOMMIT;\n",
 	    step->version, step->name,

@@ -129,7 +129,7 @@ wait_socket(struct store *s, short events, int64_t deadline_mono_msecs,
 }
 
 static int
-flush(struct store *s, struct err *err)
+pg_flush(struct store *s, struct err *err)
 {
 	int64_t deadline = clock_mono_msecs() + SILENCE_MSECS;
 	int rc;
@@ -189,7 +189,7 @@ roll_back(struct store *s)
 
 	if (PQtransactionStatus(s->conn) == PQTRANS_IDLE ||
 	    PQsendQuery(s->conn, "ROLLBACK") == 0 ||
-	    flush(s, &ignored) == -1)
+	    pg_flush(s, &ignored) == -1)
 		return;
 	while (session_result(s, &res, &ignored) == 0 && res != NULL)
 		PQclear(res);
@@ -221,7 +221,7 @@ session_run(struct store *s, const char *sql, const struct params *p,
 
 	finish_commit(s);
 	s->sqlstate[0] = '\0';
-	if (session_send(s, sql, p, err) == -1 || flush(s, err) == -1)
+	if (session_send(s, sql, p, err) == -1 || pg_flush(s, err) == -1)
 		return -1;
 	for (;;) {
 		if (session_result(s, &res, err) == -1) {
@@ -284,7 +284,7 @@ session_end(struct store *s, struct err *err)
 		return -1;
 	if (PQpipelineSync(s->conn) == 0)
 		return session_fail(s, "not sent", err);
-	return flush(s, err);
+	return pg_flush(s, err);
 }
 
 /*

@@ -17,7 +17,7 @@
 static const unsigned char key[crypto_shorthash_KEYBYTES] = "mailherd thread";
 
 static int64_t
-hash(const char *p, size_t len)
+thread_hash(const char *p, size_t len)
 {
 	unsigned char out[crypto_shorthash_BYTES];
 	uint64_t v = 0;
@@ -32,7 +32,7 @@ hash(const char *p, size_t len)
 int64_t
 mid_hash(const char *message_id)
 {
-	return hash(message_id, strlen(message_id));
+	return thread_hash(message_id, strlen(message_id));
 }
 
 static void
@@ -50,7 +50,7 @@ subject_hash(const char *base_subject)
 	int64_t v;
 
 	add_lower(&lower, base_subject);
-	v = hash(buf_str(&lower), lower.len);
+	v = thread_hash(buf_str(&lower), lower.len);
 	buf_release(&lower);
 	return v;
 }
@@ -121,7 +121,7 @@ slot_of(struct components *c, int64_t mid)
 }
 
 static void
-grow_slots(struct components *c)
+thread_grow_slots(struct components *c)
 {
 	size_t i;
 
@@ -139,7 +139,7 @@ components_mid(struct components *c, uint32_t message, int64_t mid)
 {
 	uint32_t *slot, a, b;
 
-	grow_slots(c);
+	thread_grow_slots(c);
 	slot = slot_of(c, mid);
 	if (*slot == 0) {
 		if (c->n_mids >= c->cap_mids) {

@@ -35,7 +35,7 @@ struct scan {
 };
 
 static int
-on_place(void *arg, const struct place *p)
+backfill_on_place(void *arg, const struct place *p)
 {
 	struct scan *scan = arg;
 
@@ -164,7 +164,7 @@ scan_window(struct backfill *b, uint32_t lo, struct scan *scan,
 	/* What is shown is there, also above a UIDNEXT told too low. */
 	scan->below = b->below < b->folder->cursor.uidnext ? b->below : 0;
 	if (scan_seq(b->s, lo, b->hi, b->recognise ? ITEMS_RECOGNISE : ITEMS,
-		on_place, scan, err) == -1)
+		backfill_on_place, scan, err) == -1)
 		return -1;
 	findings_sort(&scan->f);
 	return 0;
@@ -262,7 +262,7 @@ do_windows(struct backfill *b, uint32_t exists, struct err *err)
 }
 
 static int
-settle(struct session *s, struct folder *folder, struct err *err)
+backfill_settle(struct session *s, struct folder *folder, struct err *err)
 {
 	struct commit_result result;
 	bool has_more = folder->is_remapping;
@@ -304,7 +304,7 @@ backfill_folder(struct session *s, struct folder *folder, uint32_t exists,
 	if (folder->cursor.backfill_below != 1)
 		return 0;
 	*is_complete_r = true;
-	return settle(s, folder, err);
+	return backfill_settle(s, folder, err);
 }
 
 /* --- new messages -------------------------------------------------------- */
@@ -322,8 +322,8 @@ meet_fresh(struct session *s, struct look *look, struct findings *f,
 	scan.from = look->fresh[0].uid;
 	session_note(s, RISK_FOLDER, look->folder->id, 0, 0);
 	if (imap_scan_uids(s->imap, scan.from,
-		look->fresh[look->n_fresh - 1].uid, ITEMS_RECOGNISE, on_place,
-		&scan, err) == -1)
+		look->fresh[look->n_fresh - 1].uid, ITEMS_RECOGNISE,
+		backfill_on_place, &scan, err) == -1)
 		return -1;
 	findings_sort(&scan.f);
 	for (i = 0; i < scan.f.n_fresh; i++) {

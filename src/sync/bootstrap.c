@@ -51,7 +51,7 @@ struct filling {
 
 /* For sync.progress: what there is, and what of it is stored already. */
 static int
-count(struct session *s, struct filling *w, struct err *err)
+bootstrap_count(struct session *s, struct filling *w, struct err *err)
 {
 	struct folder **asked = ARENA_ARRAY(s->pass, struct folder *,
 	    w->n + 1);
@@ -80,7 +80,7 @@ count(struct session *s, struct filling *w, struct err *err)
 
 /* One folder; its own trouble parks it and is no failure of the account. */
 static int
-fill(struct session *s, struct filling *w, size_t i,
+bootstrap_fill(struct session *s, struct filling *w, size_t i,
     struct backfill_budget *budget, bool *is_complete_r, struct err *err)
 {
 	struct err failure = ERR_INIT;
@@ -109,11 +109,11 @@ fill_all(struct session *s, struct backfill_budget *budget,
 
 	w.ids = folder_order(s, &w.n);
 	refusals_init(s, &w.refusals, w.n);
-	if (count(s, &w, err) == -1)
+	if (bootstrap_count(s, &w, err) == -1)
 		return -1;
 	*is_complete_r = true;
 	for (i = 0; i < w.n; i++) {
-		if (fill(s, &w, i, budget, &is_complete, err) == -1)
+		if (bootstrap_fill(s, &w, i, budget, &is_complete, err) == -1)
 			return -1;
 		if (!is_complete)
 			*is_complete_r = false;
@@ -124,7 +124,7 @@ fill_all(struct session *s, struct backfill_budget *budget,
 }
 
 static int
-bootstrap(struct session *s, struct backfill_budget *budget,
+sync_sync_bootstrap(struct session *s, struct backfill_budget *budget,
     bool *is_complete_r, struct err *err)
 {
 	if (session_load(s, STATES, err) == -1)
@@ -168,7 +168,7 @@ sync_bootstrap(struct session *s, int64_t deadline_mono_msecs,
 	while (rv == -1 && goes_on) {
 		*is_complete_r = s->totals.has_more = false;
 		failure.kind = ERR_NONE;
-		rv = bootstrap(s, &budget, is_complete_r, &failure);
+		rv = sync_sync_bootstrap(s, &budget, is_complete_r, &failure);
 		s->progress.is_on = false;
 		goes_on = quarantine_goes_on(s, &failure);
 	}

@@ -46,7 +46,7 @@ places_sort(struct place *places, size_t n)
 }
 
 static int
-by_number(const void *a, const void *b)
+compare_by_number(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -59,7 +59,7 @@ uids_sort(uint32_t *uids, size_t n)
 	size_t i, out = 0;
 
 	if (n > 1)
-		qsort(uids, n, sizeof(*uids), by_number);
+		qsort(uids, n, sizeof(*uids), compare_by_number);
 	for (i = 0; i < n; i++)
 		if (out == 0 || uids[out - 1] != uids[i])
 			uids[out++] = uids[i];
@@ -70,11 +70,11 @@ bool
 uids_have(const uint32_t *uids, size_t n, uint32_t uid)
 {
 	return n > 0 &&
-	    bsearch(&uid, uids, n, sizeof(*uids), by_number) != NULL;
+	       bsearch(&uid, uids, n, sizeof(*uids), compare_by_number) != NULL;
 }
 
 static bool
-is_news(const struct place *local, const struct place *server)
+compare_is_news(const struct place *local, const struct place *server)
 {
 	if (!server->has_flags)
 		return false;
@@ -99,7 +99,7 @@ compare_places(struct arena *arena, const struct place *local, size_t n_local,
 		} else if (l == n_local || server[r].uid < local[l].uid) {
 			cmp_r->fresh[cmp_r->n_fresh++] = server[r++];
 		} else {
-			if (is_news(&local[l], &server[r]))
+			if (compare_is_news(&local[l], &server[r]))
 				cmp_r->changed[cmp_r->n_changed++] = server[r];
 			l++;
 			r++;

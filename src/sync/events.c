@@ -19,7 +19,7 @@ event_init(struct session *s, struct msg_event *ev, enum event_name name,
 }
 
 static void
-emit(struct session *s, const struct msg_event *ev)
+events_emit(struct session *s, const struct msg_event *ev)
 {
 	s->hooks->emit(s->hooks->arg, ev);
 }
@@ -38,7 +38,7 @@ emit_ids(struct session *s, enum event_name name, int64_t folder_id,
 		event_init(s, &ev, name, folder_id);
 		memcpy(ev.ids, changed->ids + from, n * sizeof(ev.ids[0]));
 		ev.n_ids = ev.count = (uint32_t)n;
-		emit(s, &ev);
+		events_emit(s, &ev);
 	}
 }
 
@@ -67,7 +67,7 @@ events_quarantine(struct session *s, const struct risk *risk, const char *how)
 	snprintf(ev.name, sizeof(ev.name), "%s", how[0] == '\0' ? "cleared" :
 	    risk->is_parked ? "parked" : "noted");
 	snprintf(ev.reason, sizeof(ev.reason), "%s", how);
-	emit(s, &ev);
+	events_emit(s, &ev);
 }
 
 void
@@ -77,7 +77,7 @@ events_folder(struct session *s, int64_t folder_id, const char *change)
 
 	event_init(s, &ev, EVENT_MAILBOX, folder_id);
 	snprintf(ev.name, sizeof(ev.name), "%s", change);
-	emit(s, &ev);
+	events_emit(s, &ev);
 }
 
 void
@@ -91,7 +91,7 @@ events_progress(struct session *s, const struct folder *folder)
 	snprintf(ev.name, sizeof(ev.name), "%s", folder->path);
 	ev.done = s->progress.done;
 	ev.total = s->progress.total;
-	emit(s, &ev);
+	events_emit(s, &ev);
 }
 
 void
@@ -102,5 +102,5 @@ events_state(struct session *s, const char *state, const char *reason)
 	event_init(s, &ev, EVENT_ACCOUNT_STATE, 0);
 	snprintf(ev.name, sizeof(ev.name), "%s", state);
 	snprintf(ev.reason, sizeof(ev.reason), "%s", reason);
-	emit(s, &ev);
+	events_emit(s, &ev);
 }

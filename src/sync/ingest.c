@@ -76,7 +76,7 @@ drop_message(struct ingest *in)
  * again without another login.
  */
 static int
-fail(struct ingest *in, const struct err *err)
+ingest_fail(struct ingest *in, const struct err *err)
 {
 	in->failure = *err;
 	drop_message(in);
@@ -84,7 +84,7 @@ fail(struct ingest *in, const struct err *err)
 }
 
 static int
-on_bytes(void *arg, const char *p, size_t len)
+ingest_on_bytes(void *arg, const char *p, size_t len)
 {
 	struct ingest *in = arg;
 	struct err err = ERR_INIT;
@@ -97,14 +97,14 @@ on_bytes(void *arg, const char *p, size_t len)
 	}
 	if (in->stream == NULL) {
 		if (blob_stream_new(in->s->blobs, &in->stream, &err) == -1)
-			return fail(in, &err);
+			return ingest_fail(in, &err);
 		if (blob_stream_add(in->stream, in->raw.data, in->raw.len,
 			&err) == -1)
-			return fail(in, &err);
+			return ingest_fail(in, &err);
 		buf_release(&in->raw);
 	}
 	if (blob_stream_add(in->stream, p, len, &err) == -1)
-		return fail(in, &err);
+		return ingest_fail(in, &err);
 	return 0;
 }
 
@@ -177,7 +177,7 @@ on_too_large(void *arg, uint32_t uid)
 }
 
 static void
-note_arrival(struct ingest *in, size_t i)
+ingest_note_arrival(struct ingest *in, size_t i)
 {
 	in->has_come[i] = true;
 	while (in->low < in->n && in->has_come[in->low])
@@ -230,15 +230,15 @@ on_done(void *arg, const struct place *place, bool has_body)
 	is_alone = is_risky(in, place->uid);
 	if (is_alone && batch_count(in->filling->batch) > 0 &&
 	    ingest_commit_now(in, &err) == -1)
-		return fail(in, &err);
+		return ingest_fail(in, &err);
 	if (parse_and_keep(in, place->uid, &blob, &content, &err) == -1)
-		return fail(in, &err);
+		return ingest_fail(in, &err);
 	add_to_batch(in, place, &blob, &content);
-	note_arrival(in, i);
+	ingest_note_arrival(in, i);
 	if (ingest_push(in, &err) == -1 ||
 	    (is_alone ? ingest_commit_now(in, &err) :
 		ingest_commit_when_full(in, &err)) == -1)
-		return fail(in, &err);
+		return ingest_fail(in, &err);
 	in->s->losses = 0;
 	in->s->has_probed_body = true;
 	note_next(in);
@@ -264,15 +264,15 @@ is_header_enough(struct ingest *in, uint32_t uid, bool *yes_r,
 }
 
 static int
-fetch(struct ingest *in, const uint32_t *uids, size_t n, size_t per_command,
-    struct err *err)
+ingest_fetch(struct ingest *in, const uint32_t *uids, size_t n,
+    size_t per_command, struct err *err)
 {
 	struct imap_sink sink = {
-		.bytes = on_bytes,
-		.done = on_done,
-		.drop = on_drop,
-		.too_large = on_too_large,
-		.arg = in,
+	    .bytes = ingest_on_bytes,
+	    .done = on_done,
+	    .drop = on_drop,
+	    .too_large = on_too_large,
+	    .arg = in,
 	};
 	int rv;
 
@@ -323,7 +323,7 @@ is_alone(const struct ingest *in, const struct place *p)
 
 /* Runs of messages that may share commands; big and risky ones alone. */
 static int
-fetch_all(struct ingest *in, const struct place *wanted, struct err *err)
+ingest_fetch_all(struct ingest *in, const struct place *wanted, struct err *err)
 {
 	size_t from = 0, to;
 
@@ -333,7 +333,7 @@ fetch_all(struct ingest *in, const struct place *wanted, struct err *err)
 			;
 		if (to == from)
 			to++;
-		if (fetch(in, in->uids + from, to - from,
+		if (ingest_fetch(in, in->uids + from, to - from,
 			per_command(wanted + from, to - from), err) == -1)
 			return -1;
 		from = to;
@@ -366,9 +366,9 @@ settle_missing(struct ingest *in, size_t i, struct err *err)
 	uint32_t uid = in->uids[i];
 	struct err no = ERR_INIT;
 
-	if ((fetch(in, &uid, 1, 1, &no) == -1 ||
+	if ((ingest_fetch(in, &uid, 1, 1, &no) == -1 ||
 		(in->is_known_large[i] && !in->has_come[i] &&
-		    fetch(in, &uid, 1, 1, &no) == -1)) &&
+		    ingest_fetch(in, &uid, 1, 1, &no) == -1)) &&
 	    no.kind != ERR_SERVER) {
 		*err = no;
 		return -1;
@@ -381,7 +381,7 @@ settle_missing(struct ingest *in, size_t i, struct err *err)
 	if (ingest_wait(in, err) == -1 || risks_not_delivered(in->s,
 		in->folder->id, uid, no.text, err) == -1)
 		return -1;
-	note_arrival(in, i);
+	ingest_note_arrival(in, i);
 	return 0;
 }
 
@@ -405,7 +405,7 @@ settle_all_missing(struct ingest *in, struct arena *arena, struct err *err)
 		if (in->has_come[i])
 			continue;
 		if (!l.is_listed[i])
-			note_arrival(in, i);
+			ingest_note_arrival(in, i);
 		else if (settle_missing(in, i, err) == -1)
 			return -1;
 	}
@@ -426,8 +426,8 @@ is_aside(const struct ingest *in, uint32_t uid)
 
 /* The wanted UIDs without those in quarantine. */
 static struct place *
-choose(struct ingest *in, struct arena *arena, const struct place *wanted,
-    size_t n)
+ingest_choose(struct ingest *in, struct arena *arena,
+    const struct place *wanted, size_t n)
 {
 	struct place *chosen = ARENA_ARRAY(arena, struct place, n + 1);
 	uint32_t *uids = ARENA_ARRAY(arena, uint32_t, n + 1);
@@ -467,14 +467,14 @@ ingest_save(struct ingest *in)
 }
 
 static int
-run(struct ingest *in, struct arena *arena, const struct place *wanted,
+ingest_run(struct ingest *in, struct arena *arena, const struct place *wanted,
     size_t n, const struct cursor *target, struct err *err)
 {
-	struct place *chosen = choose(in, arena, wanted, n);
+	struct place *chosen = ingest_choose(in, arena, wanted, n);
 	struct cursor cursor;
 	struct err no = ERR_INIT;
 
-	if (fetch_all(in, chosen, &no) == -1) {
+	if (ingest_fetch_all(in, chosen, &no) == -1) {
 		/* A NO to a whole set may be about one message. */
 		if (no.kind != ERR_SERVER) {
 			ingest_save(in);
@@ -500,7 +500,7 @@ ingest_messages(struct ingest *in, const struct place *wanted, size_t n,
 	int rv;
 
 	in->base = base;
-	rv = run(in, arena, wanted, n, target, err);
+	rv = ingest_run(in, arena, wanted, n, target, err);
 	if (rv == 0 && n > 0 && in->s->n_risks > 0)
 		rv = ingest_wait(in, err) == -1 ? -1 :
 		    risks_clear_ranges(in->s, in->folder->id, wanted[0].uid,

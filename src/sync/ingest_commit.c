@@ -68,7 +68,7 @@ note_refused(struct ingest *in, struct err *err)
 
 /* The answer to the load in flight. */
 static int
-land(struct ingest *in, struct err *err)
+ingest_commit_land(struct ingest *in, struct err *err)
 {
 	struct session *s = in->s;
 	struct commit_result result;
@@ -90,7 +90,7 @@ land(struct ingest *in, struct err *err)
 }
 
 static void
-empty(struct load *l)
+ingest_commit_empty(struct load *l)
 {
 	batch_reset(l->batch);
 	l->uid_from = l->uid_to = 0;
@@ -109,7 +109,7 @@ check_store(const struct session *s, struct err *err)
 }
 
 static int
-launch(struct ingest *in, struct load *l, struct err *err)
+ingest_commit_launch(struct ingest *in, struct load *l, struct err *err)
 {
 	struct session *s = in->s;
 
@@ -121,24 +121,24 @@ launch(struct ingest *in, struct load *l, struct err *err)
 	in->is_in_flight = true;
 	in->flight_from = l->uid_from;
 	in->flight_to = l->uid_to;
-	empty(l);
+	ingest_commit_empty(l);
 	return 0;
 }
 
 /* Waits for the one in flight, then sends the queued one. */
 static int
-advance(struct ingest *in, struct err *err)
+ingest_commit_advance(struct ingest *in, struct err *err)
 {
-	int rv = land(in, err);
+	int rv = ingest_commit_land(in, err);
 
 	if (!in->has_queued)
 		return rv;
 	in->has_queued = false;
 	if (rv == 0)
-		rv = launch(in, in->queued, err);
+		rv = ingest_commit_launch(in, in->queued, err);
 	/* It built upon what was not stored: both are planned again. */
 	if (rv == -1)
-		empty(in->queued);
+		ingest_commit_empty(in->queued);
 	return rv;
 }
 
@@ -147,13 +147,17 @@ ingest_push(struct ingest *in, struct err *err)
 {
 	if (!in->has_queued || !store_commit_is_done(in->s->db))
 		return 0;
-	return session_may_go_on(in->s, err) == -1 ? -1 : advance(in, err);
+	return session_may_go_on(in->s, err) == -1
+		   ? -1
+		   : ingest_commit_advance(in, err);
 }
 
 int
 ingest_wait(struct ingest *in, struct err *err)
 {
-	return advance(in, err) == -1 ? -1 : land(in, err);
+	return ingest_commit_advance(in, err) == -1
+		   ? -1
+		   : ingest_commit_land(in, err);
 }
 
 /* Where the cursor is when everything added so far is stored. */
@@ -186,7 +190,7 @@ ingest_commit(struct ingest *in, const struct cursor *cursor, struct err *err)
 		if (blob_flush(s->blobs, err) == -1)
 			return -1;
 	}
-	if (in->has_queued && advance(in, err) == -1)
+	if (in->has_queued && ingest_commit_advance(in, err) == -1)
 		return -1;
 	l->has_cursor = cursor != NULL;
 	if (cursor != NULL)
@@ -194,7 +198,8 @@ ingest_commit(struct ingest *in, const struct cursor *cursor, struct err *err)
 	in->filling = in->queued;
 	in->queued = l;
 	in->has_queued = true;
-	return in->is_in_flight ? ingest_push(in, err) : advance(in, err);
+	return in->is_in_flight ? ingest_push(in, err)
+				: ingest_commit_advance(in, err);
 }
 
 int

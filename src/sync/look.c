@@ -84,7 +84,7 @@ look_distrust(struct session *s, struct folder *folder, enum distrust what,
 }
 
 static int
-commit(struct session *s, struct folder *folder, const struct findings *f,
+look_commit(struct session *s, struct folder *folder, const struct findings *f,
     const struct cursor *cursor, struct err *err)
 {
 	struct commit_result result;
@@ -147,7 +147,7 @@ start_anew(struct session *s, struct look *look, struct err *err)
 	cursor.flag_scan_uid = 1;
 	cursor.backfill_below = look->selected.exists > 0 ? cursor.uidnext :
 	    1;
-	if (commit(s, look->folder, &nothing, &cursor, err) == -1)
+	if (look_commit(s, look->folder, &nothing, &cursor, err) == -1)
 		return -1;
 	look->base = look->target = cursor;
 	look->needs_backfill = look->selected.exists > 0 ||
@@ -177,7 +177,7 @@ compare_slice(struct session *s, struct look *look, struct findings *f,
  * next time; the folder is what was seen of it, and doubted no more.
  */
 static int
-conclude(struct session *s, struct look *look, const struct findings *f,
+look_conclude(struct session *s, struct look *look, const struct findings *f,
     struct err *err)
 {
 	uint32_t told = look_uidnext(look);
@@ -234,7 +234,7 @@ leave_aside(struct session *s, struct look *look, struct findings *f)
 }
 
 static void
-aim(struct session *s, struct look *look, const struct findings *f)
+look_aim(struct session *s, struct look *look, const struct findings *f)
 {
 	const struct cursor *c = &look->folder->cursor;
 	struct cursor *target = &look->target, *base = &look->base;
@@ -282,8 +282,8 @@ note_unseen(struct session *s, struct look *look, struct err *err)
 }
 
 static int
-apply(struct session *s, struct look *look, struct findings *f,
-    struct err *err)
+look_apply(
+    struct session *s, struct look *look, struct findings *f, struct err *err)
 {
 	size_t i;
 
@@ -292,12 +292,12 @@ apply(struct session *s, struct look *look, struct findings *f,
 	findings_sort(f);
 	look->fresh = f->fresh;
 	look->n_fresh = f->n_fresh;
-	aim(s, look, f);
+	look_aim(s, look, f);
 	/* The time of the comparison is kept with the cursor. */
 	if (!look->is_short && f->n_changed == 0 && f->n_vanished == 0 &&
 	    is_same_cursor(&look->base, &look->folder->cursor))
 		return 0;
-	if (commit(s, look->folder, f, &look->base, err) == -1)
+	if (look_commit(s, look->folder, f, &look->base, err) == -1)
 		return -1;
 	return look->is_short && f->n_fresh == 0 ?
 	    note_unseen(s, look, err) : 0;
@@ -306,7 +306,7 @@ apply(struct session *s, struct look *look, struct findings *f,
 /* --- all together -------------------------------------------------------- */
 
 static int
-follow(struct session *s, struct look *look, struct imap_changes *changes,
+look_follow(struct session *s, struct look *look, struct imap_changes *changes,
     struct err *err)
 {
 	uint32_t uidvalidity = look->folder->cursor.uidvalidity;
@@ -331,9 +331,9 @@ follow(struct session *s, struct look *look, struct imap_changes *changes,
 	    look->selected.uidvalidity != uidvalidity)
 		return err_set(err, ERR_STALE, "UIDVALIDITY changed while "
 		    "looking");
-	if (apply(s, look, &f, err) == -1)
+	if (look_apply(s, look, &f, err) == -1)
 		return -1;
-	return conclude(s, look, &f, err);
+	return look_conclude(s, look, &f, err);
 }
 
 int
@@ -379,5 +379,5 @@ look_at(struct session *s, struct folder *folder, struct look *look,
 		return -1;
 	if (plan.action == PLAN_FIRST || plan.action == PLAN_REMAP)
 		return start_anew(s, look, err);
-	return follow(s, look, &changes, err);
+	return look_follow(s, look, &changes, err);
 }

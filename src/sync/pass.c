@@ -341,7 +341,7 @@ pass_backfill(struct session *s, struct look *look,
 /* --- the pass ------------------------------------------------------------ */
 
 static int
-pass(struct session *s, unsigned scope, struct err *err)
+sync_sync_pass(struct session *s, unsigned scope, struct err *err)
 {
 	struct backfill_budget budget = { .messages = BACKFILL_MESSAGES };
 
@@ -377,7 +377,7 @@ sync_pass(struct session *s, unsigned scope, struct err *err)
 	quarantine_begin(s);
 	while (rv == -1 && goes_on) {
 		failure.kind = ERR_NONE;
-		rv = pass(s, scope, &failure);
+		rv = sync_sync_pass(s, scope, &failure);
 		goes_on = quarantine_goes_on(s, &failure);
 	}
 	if (rv == 0 && s->no_list.kind != ERR_NONE) {

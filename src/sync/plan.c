@@ -170,8 +170,8 @@ plan_delta(const struct folder *folder, const struct view *view,
 
 /* What STATUS or SELECT tells, as far as it is believed. */
 static struct view
-believed(const struct folder *folder, const struct view *view,
-    int64_t now_secs)
+plan_believed(
+    const struct folder *folder, const struct view *view, int64_t now_secs)
 {
 	struct view v = *view;
 
@@ -205,7 +205,7 @@ plan_folder(const struct folder *folder, const struct view *told,
     unsigned caps, int64_t now_secs)
 {
 	const struct cursor *c = &folder->cursor;
-	const struct view view = believed(folder, told, now_secs);
+	const struct view view = plan_believed(folder, told, now_secs);
 	struct plan plan = {
 		.action = PLAN_SELECT,
 		.needs_backfill = c->backfill_below != 1 ||

@@ -37,7 +37,7 @@ can_probe(const struct session *s, const struct folder *f,
 }
 
 static int
-ignore(void *arg, const struct place *place)
+probe_ignore(void *arg, const struct place *place)
 {
 	(void)arg;
 	(void)place;
@@ -46,7 +46,7 @@ ignore(void *arg, const struct place *place)
 
 /* What a pass asks of a folder. */
 static int
-ask(struct session *s, const struct folder *f, struct err *err)
+probe_ask(struct session *s, const struct folder *f, struct err *err)
 {
 	struct imap_selected selected;
 	struct imap_status status;
@@ -62,8 +62,8 @@ ask(struct session *s, const struct folder *f, struct err *err)
 		s->probed = OPENS_ONE;
 	if (selected.exists == 0)
 		return 0;
-	if (imap_scan_seq(s->imap, selected.exists, selected.exists,
-		ITEM_FLAGS, ignore, NULL, err) == -1)
+	if (imap_scan_seq(s->imap, selected.exists, selected.exists, ITEM_FLAGS,
+		probe_ignore, NULL, err) == -1)
 		return -1;
 	s->probed = SHOWS_ONE;
 	return 0;
@@ -86,7 +86,7 @@ ask_until(struct session *s, const struct probe_except *except,
 			continue;
 		++*n_r;
 		no = (struct err)ERR_INIT;
-		if (ask(s, &s->folders[i], &no) == 0) {
+		if (probe_ask(s, &s->folders[i], &no) == 0) {
 			s->refused_probes = 0;
 		} else if (no.kind == ERR_SERVER) {
 			s->refused_probes++;
@@ -181,8 +181,8 @@ no_more(void *arg, const struct place *place, bool has_body)
 
 /* The oldest message of the folder that is stored and in no quarantine; 0. */
 static int
-choose(struct session *s, int64_t folder_id, uint32_t *uid_r,
-    struct err *err)
+probe_choose(
+    struct session *s, int64_t folder_id, uint32_t *uid_r, struct err *err)
 {
 	struct place *places;
 	size_t i, n;
@@ -233,7 +233,7 @@ probe_body(struct session *s, int64_t folder_id, bool *is_well_r,
 	s->has_proof = *is_well_r = true;
 	if (s->has_probed_body)
 		return 0;
-	if (choose(s, folder_id, &uid, err) == -1)
+	if (probe_choose(s, folder_id, &uid, err) == -1)
 		return -1;
 	if (uid == 0) {
 		s->has_proof = is_only_trial(s);

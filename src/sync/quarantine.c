@@ -96,7 +96,7 @@ blame_listing(struct session *s, const struct err *failure)
 }
 
 static bool
-blame(struct session *s, const struct err *failure)
+quarantine_blame(struct session *s, const struct err *failure)
 {
 	bool is_listing = s->is_listing || s->is_naming;
 
@@ -113,7 +113,7 @@ blame(struct session *s, const struct err *failure)
 bool
 quarantine_goes_on(struct session *s, const struct err *failure)
 {
-	bool goes_on = blame(s, failure);
+	bool goes_on = quarantine_blame(s, failure);
 
 	session_note(s, RISK_NONE, 0, 0, 0);
 	s->trial.step = RISK_NONE;

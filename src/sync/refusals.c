@@ -17,7 +17,7 @@ refusals_init(struct session *s, struct refusals *r, size_t n_folders)
 }
 
 static int
-park(struct session *s, struct refusals *r, size_t i, struct err *err)
+refusals_park(struct session *s, struct refusals *r, size_t i, struct err *err)
 {
 	struct folder *folder = session_folder(s, r->folder_ids[i]);
 	struct err failure = r->list[i].failure;
@@ -30,7 +30,8 @@ park(struct session *s, struct refusals *r, size_t i, struct err *err)
 
 /* At once, for nobody knows whether the connection lasts. */
 static int
-decide(struct session *s, struct refusals *r, bool is_last, struct err *err)
+refusals_decide(
+    struct session *s, struct refusals *r, bool is_last, struct err *err)
 {
 	struct probe_except except = { .ids = r->folder_ids };
 	bool is_proved;
@@ -44,7 +45,7 @@ decide(struct session *s, struct refusals *r, bool is_last, struct err *err)
 		if (!is_proved)
 			continue;
 		r->n_well++;
-		if (park(s, r, i, err) == -1)
+		if (refusals_park(s, r, i, err) == -1)
 			return -1;
 	}
 	return 0;
@@ -63,7 +64,7 @@ refusals_add(struct session *s, struct refusals *r, int64_t folder_id,
 	r->folder_ids[r->n] = folder_id;
 	r->list[r->n++] = (struct refusal){ *failure,
 		s->selected_id == folder_id };
-	return decide(s, r, false, err);
+	return refusals_decide(s, r, false, err);
 }
 
 int
@@ -71,13 +72,13 @@ refusals_went_well(struct session *s, struct refusals *r, struct err *err)
 {
 	r->n_well++;
 	s->refused_probes = 0;
-	return decide(s, r, false, err);
+	return refusals_decide(s, r, false, err);
 }
 
 int
 refusals_end(struct session *s, struct refusals *r, struct err *err)
 {
-	if (decide(s, r, true, err) == -1)
+	if (refusals_decide(s, r, true, err) == -1)
 		return -1;
 	if (r->n == 0 && (r->n_well > 0 || r->last.kind == ERR_NONE))
 		return 0;

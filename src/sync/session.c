@@ -132,7 +132,7 @@ take_kept(struct session *s)
 }
 
 static bool
-keep(struct session *s)
+session_keep(struct session *s)
 {
 	struct kept_db *kept = s->hooks->kept;
 	struct err gone = ERR_INIT;
@@ -209,7 +209,7 @@ session_db_pause(struct session *s)
 void
 session_db_rest(struct session *s)
 {
-	if (s->db != NULL && !keep(s))
+	if (s->db != NULL && !session_keep(s))
 		close_db(s);
 }
 
@@ -435,7 +435,7 @@ on_gave_socket(void *arg)
 }
 
 static int
-on_may_go_on(void *arg, struct err *err)
+session_on_may_go_on(void *arg, struct err *err)
 {
 	return session_may_go_on(arg, err);
 }
@@ -464,7 +464,7 @@ fill_params(struct session *s, struct imap_params *p)
 	p->log = &s->log;
 	p->want_socket = on_want_socket;
 	p->gave_socket = on_gave_socket;
-	p->may_go_on = on_may_go_on;
+	p->may_go_on = session_on_may_go_on;
 	p->arg = s;
 }
 

@@ -126,8 +126,8 @@ was_told_ahead(struct session *s, const struct folder *f,
 
 /* Keeps the folders that the STATUS makes wanted; `chosen` is used up. */
 static int
-sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
-    struct folder **kept, size_t *n_kept, struct err *err)
+survey_sift(struct session *s, struct folder **chosen, size_t n,
+    is_wanted wanted, struct folder **kept, size_t *n_kept, struct err *err)
 {
 	struct sieve sieve = { s, wanted, kept, n_kept };
 	const char *wires[STATUS_FLIGHT];
@@ -159,7 +159,8 @@ sift(struct session *s, struct folder **chosen, size_t n, is_wanted wanted,
 
 /* May anything be new in it? */
 static bool
-is_news(struct session *s, const struct folder *f, const struct view *view)
+survey_is_news(
+    struct session *s, const struct folder *f, const struct view *view)
 {
 	struct plan plan = plan_folder(f, view, imap_caps(s->imap),
 	    clock_wall_secs());
@@ -195,7 +196,8 @@ mark_of(const struct view *view)
 
 /* Has INBOX moved on from the copy?  What is not told says nothing. */
 static void
-peek(struct session *s, const struct folder *inbox, const struct view *view)
+survey_peek(
+    struct session *s, const struct folder *inbox, const struct view *view)
 {
 	const struct cursor *c = &inbox->cursor;
 	bool differs = view->messages != c->messages ||
@@ -223,8 +225,8 @@ is_news_or_peek(struct session *s, const struct folder *f,
 	    clock_wall_secs());
 
 	if (f->role != ROLE_INBOX || plan.is_short || plan.doubt != NULL)
-		return is_news(s, f, view);
-	peek(s, f, view);
+		return survey_is_news(s, f, view);
+	survey_peek(s, f, view);
 	return false;
 }
 
@@ -237,13 +239,13 @@ find_work(struct session *s, unsigned scope, struct work *w, struct err *err)
 	size_t n = pass_choose(s, is_peek ? scope | SCOPE_INBOX : scope,
 	    chosen);
 
-	return sift(s, chosen, n, is_peek ? is_news_or_peek : is_news,
-	    w->folders, &w->n, err);
+	return survey_sift(s, chosen, n,
+	    is_peek ? is_news_or_peek : survey_is_news, w->folders, &w->n, err);
 }
 
 /* 0: that folder's trouble, noted; -1: the pass's. */
 static int
-note_failure(struct session *s, struct work *w, size_t i,
+survey_note_failure(struct session *s, struct work *w, size_t i,
     const struct err *failure, struct err *err)
 {
 	if (!session_is_usable_after(s, failure)) {
@@ -261,7 +263,7 @@ look_at_one(struct session *s, struct work *w, size_t i, struct err *err)
 	struct err failure = ERR_INIT;
 
 	if (pass_look(s, w->folders[i]->id, &w->looks[i], &failure) == -1)
-		return note_failure(s, w, i, &failure, err);
+		return survey_note_failure(s, w, i, &failure, err);
 	return refusals_went_well(s, &w->refusals, err);
 }
 
@@ -325,7 +327,7 @@ look_for_sources(struct session *s, struct work *w, struct err *err)
 	if (s->n_folders <= STATUS_FLIGHT)
 		scope |= SCOPE_OTHER;
 	n = pass_choose(s, scope, chosen);
-	if (sift(s, chosen, n, has_lost, lost, &n_lost, err) == -1)
+	if (survey_sift(s, chosen, n, has_lost, lost, &n_lost, err) == -1)
 		return -1;
 	for (i = 0; i < n_lost; i++) {
 		at = find_in_work(w, lost[i]->id);
@@ -343,7 +345,7 @@ look_for_sources(struct session *s, struct work *w, struct err *err)
 }
 
 static int
-fetch_all(struct session *s, struct work *w, struct err *err)
+survey_fetch_all(struct session *s, struct work *w, struct err *err)
 {
 	struct err failure = ERR_INIT;
 	size_t i;
@@ -351,7 +353,7 @@ fetch_all(struct session *s, struct work *w, struct err *err)
 	for (i = 0; i < w->n; i++)
 		if (w->failures[i].kind == ERR_NONE &&
 		    pass_fetch(s, &w->looks[i], &failure) == -1 &&
-		    note_failure(s, w, i, &failure, err) == -1)
+		    survey_note_failure(s, w, i, &failure, err) == -1)
 			return -1;
 	return 0;
 }
@@ -369,7 +371,7 @@ backfill_all(struct session *s, struct work *w,
 			continue;
 		if (pass_backfill(s, &w->looks[i], budget, &is_complete,
 			&failure) == -1) {
-			if (note_failure(s, w, i, &failure, err) == -1)
+			if (survey_note_failure(s, w, i, &failure, err) == -1)
 				return -1;
 		} else if (!is_complete)
 			s->totals.has_more = true;
@@ -390,7 +392,7 @@ pass_folders(struct session *s, unsigned scope,
 	if (w.refusals.n_well == 0)
 		return refusals_end(s, &w.refusals, err);
 	if (look_for_sources(s, &w, err) == -1 ||
-	    fetch_all(s, &w, err) == -1 ||
+	    survey_fetch_all(s, &w, err) == -1 ||
 	    backfill_all(s, &w, budget, err) == -1)
 		return -1;
 	return refusals_end(s, &w.refusals, err);

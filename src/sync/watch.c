@@ -116,7 +116,7 @@ catch_up_once(struct session *s, bool *is_done_r, struct err *err)
 }
 
 static int
-catch_up(struct session *s, struct err *err)
+watch_catch_up(struct session *s, struct err *err)
 {
 	bool is_done = false;
 	int i;
@@ -128,7 +128,7 @@ catch_up(struct session *s, struct err *err)
 }
 
 static int
-finish(struct session *s, int rv)
+watch_finish(struct session *s, int rv)
 {
 	session_note(s, RISK_NONE, 0, 0, 0);
 	session_db_rest(s);
@@ -141,7 +141,7 @@ finish(struct session *s, int rv)
 }
 
 static int
-watch(struct session *s, struct err *err)
+sync_sync_watch(struct session *s, struct err *err)
 {
 	if (session_load_inbox(s, err) == -1)
 		return -1;
@@ -150,7 +150,7 @@ watch(struct session *s, struct err *err)
 		return -1;
 	if (session_inbox(s) == NULL && pass_list(s, 0, err) == -1)
 		return -1;
-	return catch_up(s, err);
+	return watch_catch_up(s, err);
 }
 
 /*
@@ -174,17 +174,18 @@ watch_on(struct session *s, int (*step)(struct session *, struct err *),
 		    !quarantine_goes_on(s, &failure))
 			break;
 		failure.kind = ERR_NONE;
-		step = watch;
+		step = sync_sync_watch;
 	}
 	if (rv == -1)
 		*err = failure;
-	return finish(s, rv);
+	return watch_finish(s, rv);
 }
 
 int
 sync_watch_catch_up(struct session *s, struct err *err)
 {
-	return watch_on(s, s->imap != NULL ? catch_up : watch, err);
+	return watch_on(
+	    s, s->imap != NULL ? watch_catch_up : sync_sync_watch, err);
 }
 
 static int
@@ -192,19 +193,19 @@ watch_anew(struct session *s, struct err *err)
 {
 	if (session_load(s, 1u << ACCOUNT_LIVE, err) == -1)
 		return -1;
-	return catch_up(s, err);
+	return watch_catch_up(s, err);
 }
 
 int
 sync_watch_look_anew(struct session *s, struct err *err)
 {
-	return watch_on(s, s->imap != NULL ? watch_anew : watch, err);
+	return watch_on(s, s->imap != NULL ? watch_anew : sync_sync_watch, err);
 }
 
 int
 sync_watch(struct session *s, struct err *err)
 {
-	return watch_on(s, watch, err);
+	return watch_on(s, sync_sync_watch, err);
 }
 
 /* Without IDLE: waits, then looks. */

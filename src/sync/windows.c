@@ -25,7 +25,8 @@
 
 /* Grows an array in the pass's arena: the old half is lost until its end. */
 static void *
-grow(struct arena *arena, void *items, size_t n, size_t *cap, size_t size)
+windows_grow(
+    struct arena *arena, void *items, size_t n, size_t *cap, size_t size)
 {
 	void *bigger;
 
@@ -55,8 +56,8 @@ void
 findings_add_changed(struct session *s, struct findings *f,
     const struct place *p)
 {
-	f->changed = grow(s->pass, f->changed, f->n_changed, &f->cap_changed,
-	    sizeof(*f->changed));
+	f->changed = windows_grow(s->pass, f->changed, f->n_changed,
+	    &f->cap_changed, sizeof(*f->changed));
 	keep_place(s->pass, &f->changed[f->n_changed++], p);
 }
 
@@ -64,15 +65,15 @@ void
 findings_add_fresh(struct session *s, struct findings *f,
     const struct place *p)
 {
-	f->fresh = grow(s->pass, f->fresh, f->n_fresh, &f->cap_fresh,
-	    sizeof(*f->fresh));
+	f->fresh = windows_grow(
+	    s->pass, f->fresh, f->n_fresh, &f->cap_fresh, sizeof(*f->fresh));
 	keep_place(s->pass, &f->fresh[f->n_fresh++], p);
 }
 
 void
 findings_add_vanished(struct session *s, struct findings *f, uint32_t uid)
 {
-	f->vanished = grow(s->pass, f->vanished, f->n_vanished,
+	f->vanished = windows_grow(s->pass, f->vanished, f->n_vanished,
 	    &f->cap_vanished, sizeof(*f->vanished));
 	f->vanished[f->n_vanished++] = uid;
 }
@@ -81,7 +82,7 @@ void
 findings_add_replaced(struct session *s, struct findings *f,
     const struct place *p)
 {
-	f->replaced = grow(s->pass, f->replaced, f->n_replaced,
+	f->replaced = windows_grow(s->pass, f->replaced, f->n_replaced,
 	    &f->cap_replaced, sizeof(*f->replaced));
 	f->replaced[f->n_replaced++] = p->uid;
 	findings_add_fresh(s, f, p);
@@ -122,7 +123,7 @@ window_items(const struct window *w)
 }
 
 static int
-on_place(void *arg, const struct place *p)
+windows_on_place(void *arg, const struct place *p)
 {
 	struct window *w = arg;
 
@@ -130,8 +131,8 @@ on_place(void *arg, const struct place *p)
 		w->is_overfull = true;
 		return 0;
 	}
-	w->places = grow(w->arena, w->places, w->n, &w->cap,
-	    sizeof(*w->places));
+	w->places = windows_grow(
+	    w->arena, w->places, w->n, &w->cap, sizeof(*w->places));
 	keep_place(w->arena, &w->places[w->n++], p);
 	return 0;
 }
@@ -197,8 +198,8 @@ scan_down(struct session *s, struct descent *d, uint32_t lo, struct err *err)
 
 	window_reset(w);
 	session_db_rest(s);
-	if (d->hi > 0 && imap_scan_seq(s->imap, lo, d->hi,
-		window_items(w), on_place, w, err) == -1)
+	if (d->hi > 0 && imap_scan_seq(s->imap, lo, d->hi, window_items(w),
+			     windows_on_place, w, err) == -1)
 		return session_scan_refused(s, err);
 	s->is_scan_refused = false;
 	w->n = places_sort(w->places, w->n);
@@ -277,8 +278,8 @@ drop_out_of_view(struct session *s, uint32_t exists, struct window *w,
 	    f->n_vanished == 0)
 		return 0;
 	window_reset(w);
-	if (imap_scan_seq(s->imap, 1, 1, ITEM_FLAGS, on_place, w,
-		err) == -1)
+	if (imap_scan_seq(
+		s->imap, 1, 1, ITEM_FLAGS, windows_on_place, w, err) == -1)
 		return -1;
 	for (i = 0; w->n > 0 && i < f->n_vanished; i++)
 		if (f->vanished[i] > w->places[0].uid)
@@ -362,8 +363,8 @@ compare_older(struct session *s, struct folder *folder, uint32_t below,
 		return 0;
 	w->places = NULL;
 	w->n = w->cap = 0;
-	if (imap_scan_uids(s->imap, from, to, window_items(w), on_place, w,
-		err) == -1)
+	if (imap_scan_uids(s->imap, from, to, window_items(w), windows_on_place,
+		w, err) == -1)
 		return -1;
 	w->n = places_sort(w->places, w->n);
 	if (w->is_overfull)
@@ -392,7 +393,7 @@ compare_some(struct session *s, struct folder *folder, uint32_t exists,
 	uint32_t floor = folder->cursor.backfill_below, from;
 
 	if (imap_scan_seq(s->imap, exists - WINDOW_NEWEST + 1, exists,
-		ITEM_FLAGS, on_place, w, err) == -1)
+		ITEM_FLAGS, windows_on_place, w, err) == -1)
 		return -1;
 	w->n = places_sort(w->places, w->n);
 	if (w->n != WINDOW_NEWEST)

@@ -56,8 +56,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buffer = mmap_string_new_len((const char *)data + 2, cut - 2);
 	rest.p = data + cut;
 	rest.end = data + size;
-	if (parse(data[0] % 5, stream, buffer, NULL, &at, &result, 0, NULL) ==
-	    MAILIMAP_NO_ERROR) {
+	if (fallback_parse(data[0] % 5, stream, buffer, NULL, &at, &result, 0,
+		NULL) == MAILIMAP_NO_ERROR) {
 		if (at > buffer->len)
 			abort();
 		free_data(result);
