@@ -1,6 +1,5 @@
 /*
- * children.h - the table of child processes and the one function that moves a
- * child between states.
+ * children.h - the table of child processes, and what can be done to a child.
  *
  * Runs in: master.  Never blocks.
  */
@@ -8,7 +7,7 @@
 #define MASTER_CHILDREN_H
 
 #include "conf/conf.h"
-#include "ipc/channel.h"
+#include "master/child_channel.h"
 #include "proc/kinds.h"
 #include "proc/slots.h"
 
@@ -17,15 +16,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* When an account's hot child could not be made: until the next. */
-#define UNMADE_MSECS 5000
-
 struct account;
 struct clerk;
 struct event;
 struct event_base;
 struct pool;
-struct work;
+struct running_job;
 
 #define CHILD_STATES(X)                                                      \
 	X(CHILD_STARTING, "starting") /* forked, has not said hello */       \
@@ -53,19 +49,6 @@ enum child_cause {
 	CAUSE_DEAF,   /* does not read its channel */
 };
 
-enum child_event {
-	ON_HELLO,    /* it runs */
-	ON_WORK,     /* the master gave it work */
-	ON_DONE,     /* it has done it */
-	ON_STOP,     /* the master wants it to end */
-	ON_KILL,     /* the master wants it dead */
-	ON_NONSENSE, /* it broke the rules of the channel */
-	ON_TIMEOUT,  /* of the state it is in */
-	ON_UNMADE,   /* it could not be made */
-	ON_EXIT,     /* reaped */
-	CHILD_EVENT_COUNT
-};
-
 struct child {
 	TAILQ_ENTRY(child) entry;
 	TAILQ_ENTRY(child) pool_entry;
@@ -76,12 +59,8 @@ struct child {
 	pid_t pid;   /* 0: asked for, not yet told */
 	pid_t maker; /* the template that was asked */
 	uint32_t slot;
-	int channel; /* -1: closed */
-	struct event *readable;
-	struct event *writable;
+	struct child_channel channel;
 	struct event *timer;
-	struct queued *queue; /* frames the channel did not take yet */
-	size_t n_queue, cap_queue;
 	int64_t since_mono_msecs; /* in this state */
 	int64_t born_mono_msecs;
 	int wait_status; /* when gone */
@@ -93,7 +72,7 @@ struct child {
 
 	/* what it works for; all NULL: nothing */
 	struct account *account;
-	struct work *work;
+	struct running_job *job;
 	struct clerk *clerk;
 	struct uuid account_id; /* null: none; stays when account is gone */
 	int64_t idling_since_mono; /* hot: 0 = not idling */

@@ -13,11 +13,11 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/xmem.h"
-#include "redis/loop.h"
 #include "master/child_end.h"
 #include "master/children.h"
 #include "master/state.h"
 #include "proc/spawn.h"
+#include "redis/loop.h"
 
 #include <bsd/string.h>
 #include <bsd/sys/queue.h>

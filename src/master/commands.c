@@ -9,16 +9,18 @@
 #include "config.h"
 
 #include "base/clock.h"
-#include "redis/redis.h"
 #include "master/accounts.h"
+#include "master/budgets.h"
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/control.h"
-#include "master/grants.h"
+#include "master/job_dispatch.h"
 #include "master/metrics.h"
+#include "master/orders.h"
+#include "master/release.h"
 #include "master/reply.h"
 #include "master/tiers.h"
-#include "master/works.h"
+#include "redis/redis.h"
 
 #include <unistd.h>
 
@@ -35,7 +37,7 @@ struct command {
 /* --- status, ps --------------------------------------------------------- */
 
 static int
-run_status(struct master *m, json_t *request, struct account *account,
+command_status(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	struct role_figures figures = { 0 };
@@ -56,7 +58,7 @@ run_status(struct master *m, json_t *request, struct account *account,
 		reply_number(reply, tier_name(tier),
 		    (int64_t)figures.of_tier[tier]);
 	reply_number(reply, "sockets_open",
-	    (int64_t)grants_in_use(m->grants, RESOURCE_SOCKET));
+	    (int64_t)budgets_in_use(m->budgets, RESOURCE_SOCKET));
 	reply_number(reply, "children", (int64_t)children_count(m->children));
 	reply_text(reply, "redis", redis_is_up(m->redis) ? "up" : "away");
 	reply_text(reply, "postgres", m->is_postgres_up ? "up" : "away");
@@ -69,7 +71,7 @@ run_status(struct master *m, json_t *request, struct account *account,
 }
 
 static int64_t
-rss_kb(pid_t pid)
+ps_rss_kb(pid_t pid)
 {
 	char path[40];
 	long long size, resident = 0;
@@ -86,7 +88,7 @@ rss_kb(pid_t pid)
 }
 
 static const char *
-shown_state(const struct child *child)
+ps_state(const struct child *child)
 {
 	if (child->kind == KIND_HOT && child->state == CHILD_WORKING)
 		return child->idling_since_mono != 0 ? "idle" : "connecting";
@@ -95,7 +97,7 @@ shown_state(const struct child *child)
 }
 
 static int
-run_ps(struct master *m, json_t *request, struct account *account,
+command_ps(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	int64_t now = clock_mono_msecs();
@@ -111,12 +113,12 @@ run_ps(struct master *m, json_t *request, struct account *account,
 		reply_number(row, "pid", child->pid);
 		reply_text(row, "kind", child_kind_name(child->kind));
 		reply_id(row, "account_id", &child->account_id);
-		if (work_id(child->work) != NULL)
-			reply_id(row, "job_id", work_id(child->work));
-		reply_text(row, "state", shown_state(child));
+		if (running_job_id(child->job) != NULL)
+			reply_id(row, "job_id", running_job_id(child->job));
+		reply_text(row, "state", ps_state(child));
 		reply_number(row, "since_s", (now - child->since_mono_msecs) /
 		    1000);
-		reply_number(row, "rss_kb", rss_kb(child->pid));
+		reply_number(row, "rss_kb", ps_rss_kb(child->pid));
 		reply_number(row, "generation", child->generation);
 		reply_text(row, "activity", child->activity);
 		json_array_append_new(list, row);
@@ -126,37 +128,37 @@ run_ps(struct master *m, json_t *request, struct account *account,
 }
 
 static int
-run_explain(struct master *m, json_t *request, struct account *account,
+command_explain(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	(void)request, (void)err;
-	explain(m, account, reply);
+	explain_account(m, account, reply);
 	return 0;
 }
 
 /* --- orders ------------------------------------------------------------- */
 
 static int
-run_poll(struct master *m, json_t *request, struct account *account,
+command_poll(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	char text[400], span[32];
 	int64_t wait;
 
 	(void)request, (void)err;
-	account_poll_now(account, m);
-	wait = account->not_before_mono - clock_mono_msecs();
+	account_poll_now(account, m->accounts);
+	wait = account->health.not_before_mono - clock_mono_msecs();
 	if (wait > 0) {
 		snprintf(text, sizeof(text), "the poll comes in %s: %s",
 		    clock_format_span(span, sizeof(span), (wait + 999) / 1000),
-		    account->last_error);
+		    account->health.last_error);
 		reply_text(reply, "text", text);
 	}
 	return 0;
 }
 
 static int
-run_tier(struct master *m, json_t *request, struct account *account,
+command_tier(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	const char *name = json_string_value(json_object_get(request,
@@ -168,57 +170,57 @@ run_tier(struct master *m, json_t *request, struct account *account,
 	    tier_parse(name, &tier) == -1))
 		return err_set(err, ERR_PERMANENT,
 		    "tier is hot, warm, cold or auto");
-	account_pin(account, m, strcmp(name, "auto") != 0, tier);
+	tiers_pin(account, m, strcmp(name, "auto") != 0, tier);
 	return 0;
 }
 
 static int
-run_release(struct master *m, json_t *request, struct account *account,
+command_release(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	(void)request, (void)reply, (void)err;
-	account_leave(account, m, "asked for by an operator",
+	release_account(account, m, "asked for by an operator",
 	    (m->conf->claim_interval + m->conf->claim_jitter) * 3000);
 	return 0;
 }
 
 static int
-run_drain(struct master *m, json_t *request, struct account *account,
+command_drain(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	(void)request, (void)account, (void)reply, (void)err;
-	master_drain(m);
+	orders_drain(m);
 	return 0;
 }
 
 static int
-run_undrain(struct master *m, json_t *request, struct account *account,
+command_undrain(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	(void)request, (void)account, (void)reply, (void)err;
-	master_undrain(m);
+	orders_undrain(m);
 	return 0;
 }
 
 static int
-run_reload(struct master *m, json_t *request, struct account *account,
+command_reload(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	(void)request, (void)account;
-	return master_reload(m, reply, err);
+	return orders_reload(m, reply, err);
 }
 
 static int
-run_stop(struct master *m, json_t *request, struct account *account,
+command_stop(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	(void)request, (void)account, (void)reply, (void)err;
-	master_stop(m, "asked for by an operator");
+	orders_stop(m, "asked for by an operator");
 	return 0;
 }
 
 static int
-run_log(struct master *m, json_t *request, struct account *account,
+command_log(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	const char *level_name = json_string_value(json_object_get(request,
@@ -238,12 +240,12 @@ run_log(struct master *m, json_t *request, struct account *account,
 		log_set_debug(subsystem, level == LOG_LEVEL_DEBUG);
 	else
 		log_set_level(level);
-	master_tell_log_level(m, level, name != NULL ? (int)subsystem : -1);
+	orders_log_level(m, level, name != NULL ? (int)subsystem : -1);
 	return 0;
 }
 
 static int
-run_metrics(struct master *m, json_t *request, struct account *account,
+command_metrics(struct master *m, json_t *request, struct account *account,
     json_t *reply, struct err *err)
 {
 	char *text = metrics_text(m);
@@ -255,24 +257,24 @@ run_metrics(struct master *m, json_t *request, struct account *account,
 }
 
 static const struct command commands[] = {
-	{ "status", NEEDS_NOTHING, run_status },
-	{ "ps", NEEDS_NOTHING, run_ps },
-	{ "explain", NEEDS_ACCOUNT, run_explain },
-	{ "poll", NEEDS_ACCOUNT, run_poll },
-	{ "tier", NEEDS_ACCOUNT, run_tier },
-	{ "release", NEEDS_ACCOUNT, run_release },
-	{ "drain", NEEDS_NOTHING, run_drain },
-	{ "undrain", NEEDS_NOTHING, run_undrain },
-	{ "reload", NEEDS_NOTHING, run_reload },
-	{ "stop", NEEDS_NOTHING, run_stop },
-	{ "log", NEEDS_NOTHING, run_log },
-	{ "metrics", NEEDS_NOTHING, run_metrics },
+	{ "status", NEEDS_NOTHING, command_status },
+	{ "ps", NEEDS_NOTHING, command_ps },
+	{ "explain", NEEDS_ACCOUNT, command_explain },
+	{ "poll", NEEDS_ACCOUNT, command_poll },
+	{ "tier", NEEDS_ACCOUNT, command_tier },
+	{ "release", NEEDS_ACCOUNT, command_release },
+	{ "drain", NEEDS_NOTHING, command_drain },
+	{ "undrain", NEEDS_NOTHING, command_undrain },
+	{ "reload", NEEDS_NOTHING, command_reload },
+	{ "stop", NEEDS_NOTHING, command_stop },
+	{ "log", NEEDS_NOTHING, command_log },
+	{ "metrics", NEEDS_NOTHING, command_metrics },
 };
 
 /* --- a line ------------------------------------------------------------- */
 
 static struct account *
-find_account(struct master *m, json_t *request, struct err *err)
+command_find_account(struct master *m, json_t *request, struct err *err)
 {
 	const char *name = json_string_value(json_object_get(request,
 	    "account"));
@@ -284,7 +286,7 @@ find_account(struct master *m, json_t *request, struct err *err)
 }
 
 static int
-run_line(struct master *m, json_t *request, json_t *reply, struct err *err)
+command_run_line(struct master *m, json_t *request, json_t *reply, struct err *err)
 {
 	const char *name = json_string_value(json_object_get(request, "cmd"));
 	struct account *account = NULL;
@@ -297,7 +299,7 @@ run_line(struct master *m, json_t *request, json_t *reply, struct err *err)
 		if (strcmp(commands[i].name, name) != 0)
 			continue;
 		if (commands[i].needs == NEEDS_ACCOUNT &&
-		    (account = find_account(m, request, err)) == NULL)
+		    (account = command_find_account(m, request, err)) == NULL)
 			return -1;
 		return commands[i].run(m, request, account, reply, err);
 	}
@@ -313,7 +315,7 @@ control_answer(struct master *m, const char *line, size_t len)
 
 	request = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
 	json_object_set_new(reply, "ok", json_true());
-	if (run_line(m, request, reply, &err) == -1) {
+	if (command_run_line(m, request, reply, &err) == -1) {
 		json_object_clear(reply);
 		json_object_set_new(reply, "ok", json_false());
 		reply_text(reply, "error", err.text);

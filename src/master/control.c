@@ -15,9 +15,9 @@
 
 #include "base/log.h"
 #include "base/xmem.h"
-#include "redis/loop.h"
 #include "master/state.h"
 #include "proc/spawn.h"
+#include "redis/loop.h"
 
 #include <bsd/string.h>
 #include <bsd/sys/queue.h>

@@ -40,7 +40,4 @@ char *control_answer(struct master *m, const char *line, size_t len);
 /* Longest line accepted. */
 #define CONTROL_LINE_MAX 8192
 
-/* metrics.c: SIGUSR2, one line for each thing into the log. */
-void control_dump(struct master *m);
-
 #endif

@@ -14,12 +14,13 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "child/child.h" /* struct hot_task */
-#include "redis/loop.h"
 #include "master/accounts.h"
+#include "master/budgets.h"
 #include "master/children.h"
-#include "master/grants.h"
 #include "master/hosts.h"
 #include "master/pool.h"
+#include "master/state.h"
+#include "master/takeover.h"
 #include "master/tiers.h"
 
 #include <bsd/string.h>
@@ -34,10 +35,12 @@
 #define LINGER_MSECS 30000
 /* Due polls without a child: one becomes ready, and wakes us, or this. */
 #define NO_CHILD_YET_MSECS 1000
-/* A host that is spared has no room: look again. */
-#define SPARED_MSECS 1000
+/* A host that throttles us has no room: look again. */
+#define THROTTLED_MSECS 1000
 /* Hot children wait for their turn at the host: look again. */
 #define HOT_FIRST_MSECS 200
+/* A hot child could not be asked for: until the next. */
+#define REFUSED_MSECS 5000
 /* As many children are being made as may be at once: look again. */
 #define NO_ROOM_MSECS 50
 
@@ -58,21 +61,14 @@ struct turn {
 };
 
 static void
-look_at(struct turn *turn, int64_t when)
+dispatch_look_at(struct turn *turn, int64_t when)
 {
 	if (when < turn->next)
 		turn->next = when;
 }
 
-bool
-account_is_idling(const struct account *account)
-{
-	return account->hot != NULL && account->hot->idling_since_mono != 0 &&
-	    account->hot->state == CHILD_WORKING;
-}
-
 int64_t
-silence_msecs(const struct conf *conf, enum child_kind kind)
+dispatch_silence_msecs(const struct conf *conf, enum child_kind kind)
 {
 	/* A pass tells what it does now and then; several commands may pass
 	 * before it finds something to tell. */
@@ -85,14 +81,14 @@ silence_msecs(const struct conf *conf, enum child_kind kind)
 }
 
 static bool
-may_fork(const struct turn *turn)
+dispatch_may_fork(const struct turn *turn)
 {
 	return turn->forks_left > 0 &&
 	    children_have_room(turn->m->children);
 }
 
 static int64_t
-next_fork(const struct turn *turn)
+dispatch_next_fork(const struct turn *turn)
 {
 	return children_have_room(turn->m->children) ? turn->now :
 	    turn->now + NO_ROOM_MSECS;
@@ -101,7 +97,7 @@ next_fork(const struct turn *turn)
 /* --- hot children ------------------------------------------------------- */
 
 static void
-start_hot(struct turn *turn, struct account *account)
+hot_start(struct turn *turn, struct account *account)
 {
 	struct hot_task task = { .account_id = account->id,
 		.epoch = account->epoch };
@@ -116,8 +112,8 @@ start_hot(struct turn *turn, struct account *account)
 	    account->deadline_boot_msecs, &task, &err);
 	if (child == NULL) {
 		log_error(&account->log, "%s", err.text);
-		account->hot_not_before_mono = turn->now + UNMADE_MSECS;
-		look_at(turn, account->hot_not_before_mono);
+		health_hot_pause(&account->health, turn->now + REFUSED_MSECS);
+		dispatch_look_at(turn, turn->now + REFUSED_MSECS);
 		return;
 	}
 	m->counters.child_starts++;
@@ -125,30 +121,23 @@ start_hot(struct turn *turn, struct account *account)
 	child->account_id = account->id;
 	account->hot = child;
 	/* The first one only: what failed shall not hold up the passes. */
-	if (account->hot_not_before_mono == 0)
+	if (account->health.hot_not_before_mono == 0)
 		policy_hot_looks(m->conf, turn->now, arc4random(),
 		    &account->schedule);
 	host_begins(account->server, m->conf, turn->now);
 	log_debug(&account->log, "hot child asked for");
 }
 
-int64_t
-account_hot_next(const struct account *account)
-{
-	return account->hot_not_before_mono > account->not_before_mono ?
-	    account->hot_not_before_mono : account->not_before_mono;
-}
-
 /* Not all at once: 200 good-byes are a storm, too. */
 static void
-end_hot(struct turn *turn, struct account *account)
+hot_end(struct turn *turn, struct account *account)
 {
 	int64_t ready = host_ready(account->server, turn->m->conf, turn->now);
 
 	if (account->no_idle != IDLE_ALLOWED) {
 		child_stop(account->hot, no_idle_name(account->no_idle));
 	} else if (ready > turn->now) {
-		look_at(turn, ready);
+		dispatch_look_at(turn, ready);
 	} else if (account->hot->state != CHILD_STOPPING) {
 		host_begins(account->server, turn->m->conf, turn->now);
 		child_stop(account->hot, "no longer hot");
@@ -156,21 +145,21 @@ end_hot(struct turn *turn, struct account *account)
 }
 
 static void
-place_hot(struct turn *turn, struct account *account)
+hot_place(struct turn *turn, struct account *account)
 {
 	bool may = account->tier == TIER_HOT &&
 	    account->no_idle == IDLE_ALLOWED;
 
 	if (account->hot != NULL) {
 		if (!may)
-			end_hot(turn, account);
+			hot_end(turn, account);
 		return;
 	}
 	/* While the login is refused one attempt at a time is enough. */
-	if (!may || account->refusals > 0)
+	if (!may || account->health.refusals > 0)
 		return;
-	if (turn->now < account_hot_next(account)) {
-		look_at(turn, account_hot_next(account));
+	if (turn->now < health_hot_next(&account->health)) {
+		dispatch_look_at(turn, health_hot_next(&account->health));
 		return;
 	}
 	GROW(turn->hot, turn->n_hot, turn->cap_hot);
@@ -179,7 +168,7 @@ place_hot(struct turn *turn, struct account *account)
 
 /* Somebody is waiting before a screen: those first. */
 static int
-by_session(const void *va, const void *vb)
+hot_by_session(const void *va, const void *vb)
 {
 	const struct account *a = *(struct account *const *)va;
 	const struct account *b = *(struct account *const *)vb;
@@ -188,7 +177,7 @@ by_session(const void *va, const void *vb)
 }
 
 static void
-start_hots(struct turn *turn)
+hot_start_all(struct turn *turn)
 {
 	struct account *account;
 	int64_t ready;
@@ -196,17 +185,17 @@ start_hots(struct turn *turn)
 
 	if (turn->n_hot > 1)
 		qsort(turn->hot, turn->n_hot, sizeof(struct account *),
-		    by_session);
+		    hot_by_session);
 	for (i = 0; i < turn->n_hot; i++) {
 		account = turn->hot[i];
 		ready = host_ready(account->server, turn->m->conf, turn->now);
-		if (ready <= turn->now && may_fork(turn)) {
-			start_hot(turn, account);
+		if (ready <= turn->now && dispatch_may_fork(turn)) {
+			hot_start(turn, account);
 			continue;
 		}
 		host_hot_waits(account->server, turn->now);
-		look_at(turn, ready > turn->now ? ready :
-		    next_fork(turn));
+		dispatch_look_at(turn, ready > turn->now ? ready :
+		    dispatch_next_fork(turn));
 	}
 }
 
@@ -236,10 +225,10 @@ const struct pool_rules dispatch_polls = {
 };
 
 static void
-note_due(struct turn *turn, struct account *account)
+polls_note_due(struct turn *turn, struct account *account)
 {
 	int64_t since = policy_next(&account->schedule);
-	int64_t may = account->not_before_mono;
+	int64_t may = account->health.not_before_mono;
 	struct due *due;
 
 	if (account->pool != NULL)
@@ -247,7 +236,7 @@ note_due(struct turn *turn, struct account *account)
 	if (since < may)
 		since = may;
 	if (since > turn->now) {
-		look_at(turn, since);
+		dispatch_look_at(turn, since);
 		return;
 	}
 	GROW(turn->due, turn->n_due, turn->cap_due);
@@ -259,7 +248,7 @@ note_due(struct turn *turn, struct account *account)
 }
 
 static int
-by_time(const void *va, const void *vb)
+polls_by_time(const void *va, const void *vb)
 {
 	const struct due *a = va, *b = vb;
 
@@ -267,7 +256,7 @@ by_time(const void *va, const void *vb)
 }
 
 static void
-start_pass(struct turn *turn, struct child *child, const struct due *due)
+polls_start_pass(struct turn *turn, struct child *child, const struct due *due)
 {
 	struct account *account = due->account;
 	struct msg_poll_start start = {
@@ -281,7 +270,7 @@ start_pass(struct turn *turn, struct child *child, const struct due *due)
 	strlcpy(start.email, account->email, sizeof(start.email));
 	slot_clear_note(child->slot);
 	slot_set_deadline(child->slot, account->deadline_boot_msecs);
-	child_works(child, silence_msecs(turn->m->conf, KIND_POOL));
+	child_works(child, dispatch_silence_msecs(turn->m->conf, KIND_POOL));
 	child->account = account;
 	child->account_id = account->id;
 	child->has_reported = false;
@@ -294,21 +283,21 @@ start_pass(struct turn *turn, struct child *child, const struct due *due)
 
 /* A host that wants fewer of us is not asked for one more (R-CONN-3). */
 static int64_t
-poll_ready(const struct turn *turn, const struct account *account)
+polls_ready(const struct turn *turn, const struct account *account)
 {
 	const struct master *m = turn->m;
 
-	if (host_spared_until(account->server, m->conf, turn->now) != 0 &&
-	    grants_host_in_use(m->grants, account->host) >=
+	if (host_throttled_until(account->server, m->conf, turn->now) != 0 &&
+	    budgets_host_in_use(m->budgets, account->host) >=
 		host_cap(account->server, m->conf, turn->now))
-		return turn->now + SPARED_MSECS;
+		return turn->now + THROTTLED_MSECS;
 	if (host_has_hot_waiting(account->server, turn->now))
 		return turn->now + HOT_FIRST_MSECS;
 	return host_ready(account->server, m->conf, turn->now);
 }
 
 static void
-place_polls(struct turn *turn)
+polls_place(struct turn *turn)
 {
 	struct child *child, *next;
 	size_t i, wanted = 0;
@@ -318,86 +307,68 @@ place_polls(struct turn *turn)
 		return;
 	child = pool_idle(turn->m->polls);
 	if (turn->n_due > 1)
-		qsort(turn->due, turn->n_due, sizeof(*turn->due), by_time);
+		qsort(turn->due, turn->n_due, sizeof(*turn->due), polls_by_time);
 	for (i = 0; i < turn->n_due; i++) {
-		ready = poll_ready(turn, turn->due[i].account);
+		ready = polls_ready(turn, turn->due[i].account);
 		if (ready > turn->now) {
-			look_at(turn, ready);
+			dispatch_look_at(turn, ready);
 		} else if (child == NULL) {
 			wanted++;
 		} else {
 			next = pool_next_idle(child);
-			start_pass(turn, child, &turn->due[i]);
+			polls_start_pass(turn, child, &turn->due[i]);
 			child = next;
 		}
 	}
 	if (wanted > 0)
-		look_at(turn, turn->now + NO_CHILD_YET_MSECS);
-	look_at(turn, pool_grow(turn->m->polls, wanted, &turn->forks_left,
+		dispatch_look_at(turn, turn->now + NO_CHILD_YET_MSECS);
+	dispatch_look_at(turn, pool_grow(turn->m->polls, wanted, &turn->forks_left,
 	    turn->now));
 }
 
 /* --- taking over --- */
 
 static void
-take_again(struct turn *turn, struct account *account)
+dispatch_take_again(struct turn *turn, struct account *account)
 {
 	if (account->is_asked)
 		return;
-	if (account->not_before_mono <= turn->now)
-		account_take(account, turn->m);
+	if (account->health.not_before_mono <= turn->now)
+		takeover_ask(account, turn->m);
 	else
-		look_at(turn, account->not_before_mono);
+		dispatch_look_at(turn, account->health.not_before_mono);
 }
 
 /* --- the turn ----------------------------------------------------------- */
 
 void
-dispatch_run(int fd, short what, void *arg)
+dispatch_run(struct master *m)
 {
-	struct master *m = arg;
 	struct turn turn = { .m = m, .now = clock_mono_msecs(),
 		.forks_left = FORKS_A_TURN };
 	int64_t boot = clock_boot_msecs();
 	struct account *account;
 	size_t at;
 
-	(void)fd;
-	(void)what;
-	if (m->is_stopping)
-		return;
 	turn.next = turn.now + LOOK_MSECS;
-	if (m->accounts->is_budget_stale)
+	if (accounts_budget_is_stale(m->accounts))
 		tiers_share_out(m);
-	m->accounts->is_wanted = false; /* the walk sees it all */
-	for (at = 0; (account = idmap_next(&m->accounts->map, &at, NULL)) !=
-	    NULL;) {
+	accounts_look_begins(m->accounts); /* the walk sees it all */
+	for (at = 0; (account = accounts_next(m->accounts, &at)) != NULL;) {
 		/* Past its deadline it is not ours: about to be lost. */
 		if (account->deadline_boot_msecs <= boot)
 			continue;
-		if (account->state == ACCOUNT_TAKING)
-			take_again(&turn, account);
-		if (account->state != ACCOUNT_OWNED)
+		if (account->state == OWNERSHIP_TAKING)
+			dispatch_take_again(&turn, account);
+		if (account->state != OWNERSHIP_OWNED)
 			continue;
-		place_hot(&turn, account);
-		note_due(&turn, account);
+		hot_place(&turn, account);
+		polls_note_due(&turn, account);
 	}
-	start_hots(&turn);
-	place_polls(&turn);
-	look_at(&turn, pool_trim(m->polls, turn.now));
+	hot_start_all(&turn);
+	polls_place(&turn);
+	dispatch_look_at(&turn, pool_trim(m->polls, turn.now));
 	free(turn.hot);
 	free(turn.due);
-	/* What was asked for in this turn comes before what we found. */
-	if (m->accounts->is_wanted)
-		turn.next = turn.now;
-	event_in_msecs(m->accounts->run, turn.next - turn.now);
-}
-
-void
-dispatch_soon(struct master *m)
-{
-	if (m->is_stopping)
-		return;
-	m->accounts->is_wanted = true;
-	event_in_msecs(m->accounts->run, 0);
+	accounts_look_ends(m->accounts, turn.next - turn.now);
 }

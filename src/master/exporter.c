@@ -13,10 +13,10 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/xmem.h"
-#include "redis/loop.h"
 #include "master/child_end.h"
 #include "master/children.h"
 #include "master/metrics.h"
+#include "redis/loop.h"
 
 #include <stdlib.h>
 

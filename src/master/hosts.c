@@ -4,7 +4,7 @@
  * Runs in: master of the sync role.  Pure.
  *
  * The pace is a theoretical time of arrival (GCRA): each connection moves it by
- * one spacing, and it may run ahead of the clock by less than a second.  Levels
+ * one host_spacing, and it may run ahead of the clock by less than a second.  Levels
  * are not counted down by a timer: how many are left is worked out from when
  * the last complaint was.
  */
@@ -75,14 +75,14 @@ hosts_free(struct hosts **hosts_p)
 
 /* Nobody uses it, and nothing is remembered that would matter. */
 static bool
-is_idle_for_long(const struct host *host, int64_t now)
+host_is_forgettable(const struct host *host, int64_t now)
 {
 	return host->refs == 0 && host->slow == 0 && host->narrow == 0 &&
 	    host->arrival < now;
 }
 
 struct host *
-hosts_take(struct hosts *hosts, const char *name, int64_t now)
+hosts_acquire(struct hosts *hosts, const char *name, int64_t now)
 {
 	struct host *host, *next, *found = NULL;
 
@@ -90,7 +90,7 @@ hosts_take(struct hosts *hosts, const char *name, int64_t now)
 		next = LIST_NEXT(host, entry);
 		if (strcasecmp(host->name, name) == 0) {
 			found = host;
-		} else if (is_idle_for_long(host, now)) {
+		} else if (host_is_forgettable(host, now)) {
 			LIST_REMOVE(host, entry);
 			free(host);
 		}
@@ -105,7 +105,7 @@ hosts_take(struct hosts *hosts, const char *name, int64_t now)
 }
 
 void
-hosts_put(struct hosts *hosts, struct host **host_p, int64_t now)
+hosts_release(struct hosts *hosts, struct host **host_p, int64_t now)
 {
 	struct host *host = *host_p;
 
@@ -114,7 +114,7 @@ hosts_put(struct hosts *hosts, struct host **host_p, int64_t now)
 		return;
 	*host_p = NULL;
 	host->refs--;
-	if (is_idle_for_long(host, now)) {
+	if (host_is_forgettable(host, now)) {
 		LIST_REMOVE(host, entry);
 		free(host);
 	}
@@ -123,24 +123,24 @@ hosts_put(struct hosts *hosts, struct host **host_p, int64_t now)
 /* --- complaints --------------------------------------------------------- */
 
 static int64_t
-step_msecs(const struct conf *conf)
+host_step_msecs(const struct conf *conf)
 {
 	return conf->backoff_max * 1000;
 }
 
 /* A level is forgotten with each step that passes without complaint. */
 static unsigned
-level_now(const struct host *host, unsigned level, const struct conf *conf,
+host_level(const struct host *host, unsigned level, const struct conf *conf,
     int64_t now)
 {
-	int64_t passed = (now - host->since) / step_msecs(conf);
+	int64_t passed = (now - host->since) / host_step_msecs(conf);
 
 	return passed >= level ? 0 : level - (unsigned)passed;
 }
 
 /* Are there enough, of different accounts and recent? */
 static bool
-note_complaint(struct host *host, const struct conf *conf,
+host_note_complaint(struct host *host, const struct conf *conf,
     const struct uuid *account, int64_t now)
 {
 	struct complaint *c, *oldest = host->complaints;
@@ -157,7 +157,7 @@ note_complaint(struct host *host, const struct conf *conf,
 	*c = (struct complaint){ .account = *account, .at = now };
 	for (i = 0; i < COMPLAINTS; i++)
 		if (host->complaints[i].at != 0 &&
-		    now - host->complaints[i].at < step_msecs(conf))
+		    now - host->complaints[i].at < host_step_msecs(conf))
 			recent++;
 	return recent == COMPLAINTS;
 }
@@ -166,11 +166,11 @@ void
 host_complains(struct host *host, const struct conf *conf,
     const struct uuid *account, bool is_limit, size_t in_use, int64_t now)
 {
-	if (!note_complaint(host, conf, account, now))
+	if (!host_note_complaint(host, conf, account, now))
 		return;
 	memset(host->complaints, 0, sizeof(host->complaints));
-	host->slow = level_now(host, host->slow, conf, now);
-	host->narrow = level_now(host, host->narrow, conf, now);
+	host->slow = host_level(host, host->slow, conf, now);
+	host->narrow = host_level(host, host->narrow, conf, now);
 	host->since = now;
 	if (!is_limit) {
 		if (host->slow < LEVEL_MAX)
@@ -189,7 +189,7 @@ size_t
 host_cap(const struct host *host, const struct conf *conf, int64_t now)
 {
 	size_t cap = (size_t)conf_host_cap(conf, host->name);
-	unsigned level = level_now(host, host->narrow, conf, now);
+	unsigned level = host_level(host, host->narrow, conf, now);
 
 	if (level == 0)
 		return cap;
@@ -204,25 +204,25 @@ int64_t
 host_rate(const struct host *host, const struct conf *conf, int64_t now)
 {
 	int64_t rate = conf->host_connect_rate >>
-	    level_now(host, host->slow, conf, now);
+	    host_level(host, host->slow, conf, now);
 
 	return rate > 1 ? rate : 1;
 }
 
 int64_t
-host_spared_until(const struct host *host, const struct conf *conf,
+host_throttled_until(const struct host *host, const struct conf *conf,
     int64_t now)
 {
 	unsigned level = host->slow > host->narrow ? host->slow :
 	    host->narrow;
 
-	if (level_now(host, level, conf, now) == 0)
+	if (host_level(host, level, conf, now) == 0)
 		return 0;
-	return host->since + level * step_msecs(conf);
+	return host->since + level * host_step_msecs(conf);
 }
 
 static int64_t
-spacing(const struct host *host, const struct conf *conf, int64_t now)
+host_spacing(const struct host *host, const struct conf *conf, int64_t now)
 {
 	return 1000 / host_rate(host, conf, now);
 }
@@ -230,7 +230,7 @@ spacing(const struct host *host, const struct conf *conf, int64_t now)
 int64_t
 host_ready(const struct host *host, const struct conf *conf, int64_t now)
 {
-	return host->arrival - BURST_MSECS + spacing(host, conf, now);
+	return host->arrival - BURST_MSECS + host_spacing(host, conf, now);
 }
 
 void
@@ -250,5 +250,5 @@ host_begins(struct host *host, const struct conf *conf, int64_t now)
 {
 	if (host->arrival < now)
 		host->arrival = now;
-	host->arrival += spacing(host, conf, now);
+	host->arrival += host_spacing(host, conf, now);
 }

@@ -29,8 +29,8 @@ void hosts_free(struct hosts **hosts);
 
 /* The host of that name, whatever its case; it stays until it is put back as
  * often as it was taken, and what was learnt a while longer. */
-struct host *hosts_take(struct hosts *hosts, const char *name, int64_t now);
-void hosts_put(struct hosts *hosts, struct host **host, int64_t now);
+struct host *hosts_acquire(struct hosts *hosts, const char *name, int64_t now);
+void hosts_release(struct hosts *hosts, struct host **host, int64_t now);
 
 /* When the next connection may be begun; <= now: at once. */
 int64_t host_ready(const struct host *host, const struct conf *conf,
@@ -53,7 +53,7 @@ size_t host_cap(const struct host *host, const struct conf *conf,
 int64_t host_rate(const struct host *host, const struct conf *conf,
     int64_t now);
 /* Until when that is less than what is configured; 0: it is not. */
-int64_t host_spared_until(const struct host *host, const struct conf *conf,
+int64_t host_throttled_until(const struct host *host, const struct conf *conf,
     int64_t now);
 
 #endif

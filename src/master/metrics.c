@@ -1,18 +1,22 @@
 /*
- * metrics.c - Prometheus text, and the dump into the log.
+ * metrics.c - figures for Prometheus, and for the heartbeat.
  *
  * Runs in: master.  Never blocks.
  */
+#include "config.h"
+
 #include "master/metrics.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "redis/redis.h"
+#include "lease/heartbeat.h"
+#include "master/budgets.h"
 #include "master/children.h"
 #include "master/clerk.h"
-#include "master/control.h"
-#include "master/grants.h"
 #include "master/state.h"
+#include "redis/redis.h"
+
+#include <jansson.h>
 
 /* --- metrics ------------------------------------------------------------ */
 
@@ -27,7 +31,7 @@ metrics_gauge(struct buf *out, const char *name, const char *labels, const char 
 }
 
 static void
-tier_gauges(struct buf *out, const struct role_figures *figures)
+metrics_tiers(struct buf *out, const struct role_figures *figures)
 {
 	char labels[40];
 	unsigned tier;
@@ -42,7 +46,7 @@ tier_gauges(struct buf *out, const struct role_figures *figures)
 }
 
 static void
-child_gauges(struct buf *out, const struct master *m)
+metrics_children(struct buf *out, const struct master *m)
 {
 	char labels[40];
 	unsigned kind;
@@ -72,15 +76,15 @@ metrics_text(const struct master *m)
 	    m->is_postgres_up);
 	metrics_gauge(&out, "leases", "", "Leases held.",
 	    (int64_t)figures.owned);
-	tier_gauges(&out, &figures);
+	metrics_tiers(&out, &figures);
 	metrics_gauge(&out, "polled_instead", "",
 	    "Hot accounts that are polled often instead of idling.",
 	    (int64_t)figures.polled_instead);
-	child_gauges(&out, m);
+	metrics_children(&out, m);
 	metrics_gauge(&out, "sockets_open", "", "Connections to mail servers.",
-	    (int64_t)grants_in_use(m->grants, RESOURCE_SOCKET));
+	    (int64_t)budgets_in_use(m->budgets, RESOURCE_SOCKET));
 	metrics_gauge(&out, "grants_waiting", "", "Children waiting for a budget.",
-	    (int64_t)grants_waiting(m->grants));
+	    (int64_t)budgets_waiting(m->budgets));
 	metrics_gauge(&out, "clerk_backlog", "", "Questions waiting for PostgreSQL.",
 	    (int64_t)clerk_backlog(m->clerk));
 	metrics_gauge(&out, "oldest_pass_seconds", "",
@@ -102,24 +106,33 @@ metrics_text(const struct master *m)
 	return out.data;
 }
 
-/* --- SIGUSR2 ------------------------------------------------------------ */
+/* --- heartbeat ------------------------------------------------------------ */
 
-void
-control_dump(struct master *m)
+char *
+metrics_heartbeat(void *arg)
 {
-	char *status = control_answer(m, "{\"cmd\":\"status\"}", 16);
-	struct child *child;
-	char id[UUID_TEXT_SIZE];
+	struct master *m = arg;
+	json_t *json = json_object(), *tiers = json_object();
+	struct role_figures figures = { 0 };
+	unsigned tier;
+	char *text;
 
-	log_info(NULL, "dump: %s", status);
-	free(status);
-	for (child = children_first(m->children); child != NULL;
-	    child = child_next(child))
-		log_info(NULL, "dump: child pid=%d kind=%s account_id=%s "
-		    "state=%s generation=%u activity=\"%s\"", (int)child->pid,
-		    child_kind_name(child->kind),
-		    uuid_format(&child->account_id, id),
-		    child_state_name(child->state), child->generation,
-		    child->activity);
-	m->role->dump(m);
+	m->role->count(m, &figures);
+	for (tier = 0; tier < TIER_COUNT; tier++)
+		json_object_set_new(tiers, tier_name(tier), json_integer(
+		    (json_int_t)figures.of_tier[tier]));
+	json_object_set_new(json, "owned", json_integer(
+	    (json_int_t)figures.owned));
+	json_object_set_new(json, "sockets_open", json_integer(
+	    (json_int_t)budgets_in_use(m->budgets, RESOURCE_SOCKET)));
+	json_object_set_new(json, "tiers", tiers);
+	m->role->describe(m, json);
+	if (m->is_draining)
+		json_object_set_new(json, "draining", json_true());
+	json_object_set_new(json, "ts", json_integer(clock_wall_secs()));
+	json_object_set_new(json, "boot", json_string(heartbeat_boot()));
+	json_object_set_new(json, "version", json_string(PACKAGE_VERSION));
+	text = json_dumps(json, JSON_COMPACT);
+	json_decref(json);
+	return text;
 }

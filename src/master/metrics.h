@@ -1,5 +1,5 @@
 /*
- * metrics.h - Prometheus text.
+ * metrics.h - figures for Prometheus, and for the heartbeat.
  *
  * Runs in: master.  Never blocks.
  */
@@ -16,5 +16,8 @@ char *metrics_text(const struct master *m);
 /* One value: mailherd_NAME LABELS; help: NULL but for the first of a name. */
 void metrics_gauge(struct buf *out, const char *name, const char *labels,
     const char *help, int64_t value);
+
+/* For the heartbeat (lease/heartbeat.h): JSON, to be freed; arg: the master. */
+char *metrics_heartbeat(void *arg);
 
 #endif

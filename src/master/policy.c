@@ -46,7 +46,7 @@ tier_parse(const char *name, enum tier *tier_r)
 /* --- tiers -------------------------------------------------------------- */
 
 static bool
-is_younger(int64_t then_secs, int64_t now_secs, int64_t age_secs)
+policy_is_younger(int64_t then_secs, int64_t now_secs, int64_t age_secs)
 {
 	/* A date in the future is a wrong clock somewhere, not news. */
 	return then_secs > 0 && then_secs <= now_secs + HOUR_SECS &&
@@ -67,13 +67,13 @@ policy_tier(const struct conf *conf, const struct tier_facts *facts,
 		*rule_r = "the user has a session";
 		return TIER_HOT;
 	}
-	if (is_younger(facts->last_mail_secs, now_secs,
+	if (policy_is_younger(facts->last_mail_secs, now_secs,
 		conf->tier_hot_activity_h * HOUR_SECS)) {
 		*rule_r = "mail within tier_hot_activity_h";
 		return TIER_HOT;
 	}
-	if (is_younger(facts->last_mail_secs, now_secs, cold_after) ||
-	    is_younger(facts->last_active_secs, now_secs, cold_after)) {
+	if (policy_is_younger(facts->last_mail_secs, now_secs, cold_after) ||
+	    policy_is_younger(facts->last_active_secs, now_secs, cold_after)) {
 		*rule_r = "mail or session within tier_cold_after_d";
 		return TIER_WARM;
 	}
@@ -83,7 +83,7 @@ policy_tier(const struct conf *conf, const struct tier_facts *facts,
 
 /* Among equals, who idles goes on: nobody is the better for a change. */
 static int
-by_claim_to_be_hot(const void *va, const void *vb)
+policy_by_claim_to_be_hot(const void *va, const void *vb)
 {
 	const struct hot_candidate *a = va, *b = vb;
 
@@ -99,7 +99,7 @@ policy_budget(struct hot_candidate *candidates, size_t n, size_t budget)
 {
 	size_t within = budget < n ? budget : n;
 
-	qsort(candidates, n, sizeof(*candidates), by_claim_to_be_hot);
+	qsort(candidates, n, sizeof(*candidates), policy_by_claim_to_be_hot);
 	while (within < n && candidates[within].is_exempt)
 		within++;
 	return within;
@@ -112,7 +112,7 @@ policy_idle_share(size_t cap)
 }
 
 static int
-by_claim_to_a_place(const void *va, const void *vb)
+policy_by_claim_to_a_place(const void *va, const void *vb)
 {
 	const struct hot_candidate *a = va, *b = vb;
 
@@ -120,13 +120,13 @@ by_claim_to_a_place(const void *va, const void *vb)
 		return a->is_exempt ? -1 : 1;
 	if (a->has_place != b->has_place)
 		return a->has_place ? -1 : 1;
-	return by_claim_to_be_hot(va, vb);
+	return policy_by_claim_to_be_hot(va, vb);
 }
 
 size_t
 policy_places(struct hot_candidate *candidates, size_t n, size_t places)
 {
-	qsort(candidates, n, sizeof(*candidates), by_claim_to_a_place);
+	qsort(candidates, n, sizeof(*candidates), policy_by_claim_to_a_place);
 	return places < n ? places : n;
 }
 
@@ -157,7 +157,7 @@ no_idle_reason(enum no_idle why)
 /* --- schedule ----------------------------------------------------------- */
 
 static int64_t
-random_point(int64_t interval, uint32_t random)
+policy_random_point(int64_t interval, uint32_t random)
 {
 	return interval > 0 ? (int64_t)(random % (uint64_t)interval) : 0;
 }
@@ -196,10 +196,10 @@ policy_start(const struct conf *conf, enum tier tier, int64_t now,
 	/* Never in step, but nobody waits an interval for the first look. */
 	if (soon > near)
 		soon = near;
-	schedule->full = now + 1 + random_point(soon, random);
-	schedule->near = now + random_point(near, random * 2654435761u);
+	schedule->full = now + 1 + policy_random_point(soon, random);
+	schedule->near = now + policy_random_point(near, random * 2654435761u);
 	schedule->far = now +
-	    random_point(conf->poll_cold * 1000, random * 40503u);
+	    policy_random_point(conf->poll_cold * 1000, random * 40503u);
 }
 
 void
@@ -209,7 +209,7 @@ policy_hot_looks(const struct conf *conf, int64_t now, uint32_t random,
 	int64_t soon = conf->claim_interval * 1000;
 
 	if (schedule->full != 0)
-		schedule->full = now + soon + random_point(soon, random);
+		schedule->full = now + soon + policy_random_point(soon, random);
 }
 
 void
@@ -219,7 +219,7 @@ policy_adjust(const struct conf *conf, enum tier tier, bool is_idling,
 	int64_t near = policy_near_msecs(conf, tier, is_idling);
 
 	if (schedule->near > now + near)
-		schedule->near = now + random_point(near, random);
+		schedule->near = now + policy_random_point(near, random);
 }
 
 unsigned
@@ -300,7 +300,7 @@ policy_pause(const struct conf *conf, enum err_kind kind, unsigned failures,
 /* Multiples of backoff_max: the time within which all that is temporary has
  * been tried again. */
 int64_t
-policy_narrow_msecs(const struct conf *conf)
+policy_single_msecs(const struct conf *conf)
 {
 	return conf->backoff_max * 1000 * 3;
 }
@@ -312,7 +312,7 @@ policy_slowed_msecs(const struct conf *conf)
 }
 
 int64_t
-policy_silent_msecs(const struct conf *conf)
+policy_idle_stale_msecs(const struct conf *conf)
 {
 	return conf->backoff_max * 1000 * 6;
 }
@@ -325,32 +325,32 @@ policy_grace_msecs(const struct conf *conf)
 	return grace > 2000 ? grace : 2000;
 }
 
-enum behind_verdict
-behind_step(struct behind *b, bool is_behind, int64_t generation,
+enum lag_result
+lag_step(struct lag *lag, bool is_lagging, int64_t generation,
     uint64_t mark, int64_t now, int64_t grace_msecs)
 {
-	if (!is_behind || mark == b->futile) {
-		b->since = 0;
-		return BEHIND_NO;
+	if (!is_lagging || mark == lag->futile) {
+		lag->since = 0;
+		return LAG_NONE;
 	}
-	if (b->since == 0 || b->generation != generation) {
+	if (lag->since == 0 || lag->generation != generation) {
 		/* Replaced for this very state, and it is still so. */
-		if (b->times > 0 && b->mark == mark &&
-		    b->generation == generation) {
-			b->futile = mark;
-			b->times--;
-			return BEHIND_NO;
+		if (lag->times > 0 && lag->mark == mark &&
+		    lag->generation == generation) {
+			lag->futile = mark;
+			lag->times--;
+			return LAG_NONE;
 		}
-		b->since = now;
-		b->generation = generation;
-		b->mark = mark;
-		return BEHIND_WAIT;
+		lag->since = now;
+		lag->generation = generation;
+		lag->mark = mark;
+		return LAG_WAIT;
 	}
-	if (now - b->since < grace_msecs)
-		return BEHIND_WAIT;
-	b->since = 0;
-	b->times++;
-	return BEHIND_SILENT;
+	if (now - lag->since < grace_msecs)
+		return LAG_WAIT;
+	lag->since = 0;
+	lag->times++;
+	return LAG_STALE;
 }
 
 void

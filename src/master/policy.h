@@ -115,25 +115,25 @@ int64_t policy_pause(const struct conf *conf, enum err_kind kind,
     unsigned failures, int64_t retry_after_secs, uint32_t random);
 
 /* After "too many connections": how long the account makes do with one. */
-int64_t policy_narrow_msecs(const struct conf *conf);
+int64_t policy_single_msecs(const struct conf *conf);
 /* After a pass that went well though the server slows us down. */
 int64_t policy_slowed_msecs(const struct conf *conf);
 /* How long IDLE is not tried where it is of no use. */
-int64_t policy_silent_msecs(const struct conf *conf);
+int64_t policy_idle_stale_msecs(const struct conf *conf);
 /* How long a hot child may be behind the server. */
 int64_t policy_grace_msecs(const struct conf *conf);
 
 /* What polls saw of INBOX while a hot child was idling on it. */
-#define SILENT_MAX 3 /* times; then IDLE is given up for a while */
-struct behind {
+#define LAG_TIMES_MAX 3 /* times; then IDLE is given up for a while */
+struct lag {
 	int64_t since; /* mono; 0: it was not behind */
 	int64_t generation; /* of the copy */
 	uint64_t mark;	    /* of the server */
 	uint64_t futile;    /* replacing the child did not help: a mark */
 	unsigned times;	    /* replaced since IDLE last told something */
 };
-enum behind_verdict { BEHIND_NO, BEHIND_WAIT, BEHIND_SILENT };
-enum behind_verdict behind_step(struct behind *behind, bool is_behind,
+enum lag_result { LAG_NONE, LAG_WAIT, LAG_STALE };
+enum lag_result lag_step(struct lag *behind, bool is_lagging,
     int64_t generation, uint64_t mark, int64_t now, int64_t grace_msecs);
 
 /* The last two refused logins. */

@@ -187,7 +187,7 @@ pool_child_done(struct child *child)
 static bool
 pool_ended_early(const struct child *child, int64_t now)
 {
-	bool has_work = child->account != NULL || child->work != NULL;
+	bool has_work = child->account != NULL || child->job != NULL;
 
 	return child_end(child) != END_WISHED &&
 	    ((!child->has_worked && !has_work) || now -

@@ -7,14 +7,14 @@
 
 #include "lease/heartbeat.h"
 #include "lease/hints.h"
-#include "redis/redis.h"
 #include "master/children.h"
 #include "master/clerk.h"
+#include "master/event_hub.h"
+#include "master/job_dispatch.h"
 #include "master/metrics.h"
 #include "master/pool.h"
-#include "master/relay.h"
 #include "master/reply.h"
-#include "master/works.h"
+#include "redis/redis.h"
 
 #include <string.h>
 
@@ -26,7 +26,7 @@
 static void
 jobs_on_channel(void *arg, const char *text, size_t len)
 {
-	relay_event(arg, text, len);
+	event_hub_hear(arg, text, len);
 }
 
 static void
@@ -40,8 +40,8 @@ jobs_start(struct master *m)
 	m->heartbeat = heartbeat_new(&(struct heartbeat_params){
 	    .base = m->base, .redis = m->redis, .conf = m->conf,
 	    .worker_id = m->worker_id, .role = m->role->name,
-	    .describe = master_describe, .arg = m });
-	m->works = works_new(m);
+	    .describe = metrics_heartbeat, .arg = m });
+	m->jobs = job_dispatch_new(m);
 	redis_subscribe(m->redis_events, channels,
 	    sizeof(channels) / sizeof(channels[0]), jobs_on_channel, m);
 }
@@ -50,7 +50,7 @@ static void
 jobs_stop(struct master *m)
 {
 	heartbeat_end(m->heartbeat);
-	works_stop(m->works);
+	job_dispatch_stop(m->jobs);
 	clerk_stop(m->upkeeper);
 }
 
@@ -64,7 +64,7 @@ jobs_is_quiet(const struct master *m)
 static void
 jobs_end(struct master *m)
 {
-	works_free(&m->works);
+	job_dispatch_free(&m->jobs);
 	heartbeat_free(&m->heartbeat);
 	clerk_free(&m->upkeeper);
 }
@@ -74,20 +74,20 @@ jobs_end(struct master *m)
 static void
 jobs_drain(struct master *m)
 {
-	(void)m; /* works.c takes nothing while m->is_draining */
+	(void)m; /* job_dispatch.c takes nothing while m->is_draining */
 }
 
 static void
 jobs_undrain(struct master *m)
 {
-	works_run(m->works);
+	job_dispatch_run(m->jobs);
 	heartbeat_send(m->heartbeat);
 }
 
 static void
 jobs_reload(struct master *m)
 {
-	works_reload(m->works);
+	job_dispatch_reload(m->jobs);
 }
 
 /* --- what happens ------------------------------------------------------- */
@@ -114,13 +114,13 @@ static void
 jobs_on_ready(struct master *m, struct child *child)
 {
 	pool_child_ready(child);
-	works_run(m->works);
+	job_dispatch_run(m->jobs);
 }
 
 static void
 jobs_on_child_end(struct master *m, struct child *child)
 {
-	works_child_ended(m->works, child);
+	job_dispatch_child_end(m->jobs, child);
 }
 
 static void
@@ -133,7 +133,7 @@ jobs_on_event(struct master *m, const struct msg_event *event, bool is_own)
 		hints_set_live(m->redis, &event->account_id,
 		    strcmp(event->name, "live") == 0);
 	if (!uuid_is_null(&event->account_id))
-		works_state_changed(m->works, &event->account_id,
+		job_dispatch_on_state(m->jobs, &event->account_id,
 		    event->name);
 }
 
@@ -157,23 +157,23 @@ jobs_count(const struct master *m, struct role_figures *figures)
 static void
 jobs_describe(const struct master *m, json_t *beat)
 {
-	reply_number(beat, "running", (int64_t)works_running(m->works));
+	reply_number(beat, "running", (int64_t)job_dispatch_running(m->jobs));
 }
 
 static void
 jobs_add_status(const struct master *m, json_t *reply)
 {
-	reply_number(reply, "jobs_running", (int64_t)works_running(m->works));
-	reply_number(reply, "jobs_waiting", (int64_t)works_waiting(m->works));
+	reply_number(reply, "jobs_running", (int64_t)job_dispatch_running(m->jobs));
+	reply_number(reply, "jobs_waiting", (int64_t)job_dispatch_waiting(m->jobs));
 }
 
 static void
 jobs_add_metrics(const struct master *m, struct buf *out)
 {
 	metrics_gauge(out, "jobs_running", "", "Jobs under way.",
-	    (int64_t)works_running(m->works));
+	    (int64_t)job_dispatch_running(m->jobs));
 	metrics_gauge(out, "jobs_waiting", "", "Jobs waiting for a child.",
-	    (int64_t)works_waiting(m->works));
+	    (int64_t)job_dispatch_waiting(m->jobs));
 }
 
 static void

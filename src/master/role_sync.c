@@ -6,22 +6,20 @@
 #include "master/role.h"
 
 #include "base/clock.h"
-#include "redis/events.h"
-#include "lease/heartbeat.h"
 #include "lease/keeper.h"
-#include "redis/redis.h"
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/dispatch.h"
+#include "master/event_hub.h"
 #include "master/ownership.h"
+#include "master/pass_result.h"
 #include "master/pool.h"
-#include "master/relay.h"
+#include "master/release.h"
 #include "master/reply.h"
 #include "master/tiers.h"
-#include "master/verdict.h"
+#include "redis/redis.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* --- beginning and end -------------------------------------------------- */
 
@@ -34,7 +32,7 @@ sync_on_channel(void *arg, const char *text, size_t len)
 	    memcmp(text, KEEPER_RELEASED, len) == 0)
 		keeper_claim_soon(m->keeper);
 	else
-		relay_event(m, text, len);
+		event_hub_hear(m, text, len);
 }
 
 static void
@@ -47,7 +45,7 @@ sync_start(struct master *m)
 		"sync:released",
 	};
 
-	ownership_begin(m);
+	ownership_start(m);
 	redis_subscribe(m->redis_events, channels,
 	    sizeof(channels) / sizeof(channels[0]), sync_on_channel, m);
 }
@@ -56,7 +54,7 @@ static void
 sync_stop(struct master *m)
 {
 	keeper_stop(m->keeper);
-	accounts_leave_all(m->accounts, "shutdown");
+	release_all(m, "shutdown");
 }
 
 static bool
@@ -70,7 +68,7 @@ sync_is_quiet(const struct master *m)
 static void
 sync_drain(struct master *m)
 {
-	accounts_leave_all(m->accounts, "drained");
+	release_all(m, "drained");
 }
 
 static void
@@ -85,7 +83,7 @@ static void
 sync_reload(struct master *m)
 {
 	pool_reload(m->polls);
-	dispatch_soon(m);
+	accounts_look_soon(m->accounts);
 }
 
 /* --- what happens ------------------------------------------------------- */
@@ -106,24 +104,15 @@ static void
 sync_on_ready(struct master *m, struct child *child)
 {
 	if (child->kind == KIND_HOT) {
-		child_prolong(child, silence_msecs(m->conf, KIND_HOT));
+		child_prolong(child, dispatch_silence_msecs(m->conf, KIND_HOT));
 		return;
 	}
 	pool_child_ready(child);
-	dispatch_soon(m);
+	accounts_look_soon(m->accounts);
 }
 
 /* What a child, or the clerk for a dead one, has put aside: a poll tries it
- * when all else is done. */
-static void
-sync_hear_crash_note(struct master *m, struct account *account)
-{
-	policy_again(&account->schedule, clock_mono_msecs());
-	account->is_wanted_near = account->pool != NULL;
-	dispatch_soon(m);
-}
-
-/* Own children note; operators want another try, or none. */
+ * when all else is done.  Operators want another try, or none. */
 static void
 sync_hear_quarantine(struct master *m, const struct msg_event *event,
     bool is_own)
@@ -134,11 +123,11 @@ sync_hear_quarantine(struct master *m, const struct msg_event *event,
 	if (account == NULL)
 		return;
 	if (is_own && strcmp(event->name, "noted") == 0)
-		sync_hear_crash_note(m, account);
-	if (!is_own && account->state == ACCOUNT_OWNED &&
+		account_poll_near(account, m->accounts);
+	if (!is_own && account->state == OWNERSHIP_OWNED &&
 	    (strcmp(event->name, "retry") == 0 ||
 		strcmp(event->name, "skipped") == 0))
-		account_poll_now(account, m);
+		account_poll_now(account, m->accounts);
 }
 
 static void
@@ -147,11 +136,11 @@ sync_on_event(struct master *m, const struct msg_event *event, bool is_own)
 	switch (event->event) {
 	case EVENT_USER_ACTIVE:
 		if (!uuid_is_null(&event->user_id))
-			accounts_user_active(m->accounts, &event->user_id);
+			tiers_on_user_active(m, &event->user_id);
 		break;
 	case EVENT_ACCOUNT_STATE:
 		if (!uuid_is_null(&event->account_id))
-			accounts_state_changed(m->accounts,
+			ownership_on_state(m,
 			    &event->account_id, event->name, event->reason);
 		break;
 	case EVENT_QUARANTINE:
@@ -167,17 +156,8 @@ sync_on_event(struct master *m, const struct msg_event *event, bool is_own)
 static struct account *
 sync_find_account(struct master *m, const char *name, struct err *err)
 {
-	struct account *account = NULL;
-	struct uuid id;
-	size_t at;
+	struct account *account = account_find_named(m->accounts, name);
 
-	if (uuid_parse(name, &id) == 0)
-		account = account_find(m->accounts, &id);
-	else
-		for (at = 0; (account = idmap_next(&m->accounts->map, &at,
-			 NULL)) != NULL;)
-			if (strcasecmp(account->email, name) == 0)
-				break;
 	if (account == NULL)
 		err_set(err, ERR_GONE, "this worker does not own the account; "
 		    "account show tells the owner");
@@ -192,12 +172,11 @@ sync_oldest_pass(const struct master *m)
 	struct account *account;
 	size_t at;
 
-	for (at = 0; (account = idmap_next(&m->accounts->map, &at, NULL)) !=
-	    NULL;) {
+	for (at = 0; (account = accounts_next(m->accounts, &at)) != NULL;) {
 		age = account->last_pass_secs > 0 ?
 		    now - account->last_pass_secs :
 		    (clock_mono_msecs() - account->since_mono) / 1000;
-		if (account->state == ACCOUNT_OWNED && age > oldest)
+		if (account->state == OWNERSHIP_OWNED && age > oldest)
 			oldest = age;
 	}
 	return oldest;
@@ -253,18 +232,17 @@ sync_dump(const struct master *m)
 	struct account *account;
 	size_t at;
 
-	for (at = 0; (account = idmap_next(&m->accounts->map, &at, NULL)) !=
-	    NULL;)
+	for (at = 0; (account = accounts_next(m->accounts, &at)) != NULL;)
 		log_info(&account->log, "dump: state=%s epoch=%lld "
 		    "lease_left_ms=%lld hot=%d pool=%d failures=%u "
 		    "next_ms=%lld rule=\"%s\"",
-		    ownership_name(account->state),
+		    ownership_state_name(account->state),
 		    (long long)account->epoch,
 		    (long long)(account->deadline_boot_msecs -
 			clock_boot_msecs()),
 		    account->hot != NULL ? (int)account->hot->pid : 0,
 		    account->pool != NULL ? (int)account->pool->pid : 0,
-		    account->failures,
+		    account->health.failures,
 		    (long long)(policy_next(&account->schedule) - now),
 		    account->rule);
 }
@@ -280,9 +258,9 @@ const struct role_ops role_sync = {
 	.reload = sync_reload,
 	.on_redis_up = sync_on_redis_up,
 	.on_redis_down = sync_on_redis_down,
-	.on_postgres_up = ownership_postgres_back,
+	.on_postgres_up = ownership_on_postgres_up,
 	.on_ready = sync_on_ready,
-	.on_child_end = verdict_end,
+	.on_child_end = pass_result_child_end,
 	.on_event = sync_on_event,
 	.find_account = sync_find_account,
 	.count = sync_count,

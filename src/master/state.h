@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 struct accounts;
+struct budgets;
 struct child;
 struct children;
 struct clerk;
@@ -23,13 +24,12 @@ struct control;
 struct event;
 struct event_base;
 struct exporter;
-struct grants;
 struct heartbeat;
+struct job_dispatch;
 struct json_t;
 struct keeper;
 struct pool;
 struct redis;
-struct works;
 
 /* symbol, name in status -j; each is a mailherd_NAME_total in metrics */
 #define COUNTERS(X)                                                   \
@@ -66,7 +66,7 @@ struct master {
 	struct redis *redis;
 	struct conns *conns; /* counted over all workers */
 	struct children *children;
-	struct grants *grants;
+	struct budgets *budgets;
 	struct clerk *clerk;
 	struct control *control;
 	struct exporter *exporter;
@@ -81,30 +81,14 @@ struct master {
 
 	/* jobs */
 	struct heartbeat *heartbeat;
-	struct works *works;
+	struct job_dispatch *jobs;
 	struct clerk *upkeeper; /* merges and purges; may take its time */
 
 	bool is_ready; /* who started us was told so */
 	bool is_draining; /* takes nothing new, keeps running */
 	bool is_stopping;
 	struct event *stop_timer;
-	struct event *grants_timer;
+	struct event *budgets_timer;
 };
-
-/* master.c */
-void master_stop(struct master *m, const char *why);
-void master_drain(struct master *m);
-void master_undrain(struct master *m);
-/* Tells in `reply`, unless that is NULL, which settings need a restart. */
-int master_reload(struct master *m, struct json_t *reply, struct err *err);
-/* To all children; subsystem -1: all. */
-void master_tell_log_level(struct master *m, enum log_level level,
-    int subsystem);
-/* Shutdown goes on when somebody has ended. */
-void master_stop_step(struct master *m);
-/* A grant may have to be refused by then. */
-void master_watch_grants(struct master *m);
-/* Heartbeat JSON, to be freed. */
-char *master_describe(void *arg);
 
 #endif

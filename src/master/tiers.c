@@ -12,18 +12,18 @@
 #include "base/clock.h"
 #include "base/xmem.h"
 #include "lease/hints.h"
-#include "redis/loop.h"
-#include "redis/redis.h"
+#include "master/accounts.h"
 #include "master/children.h"
-#include "master/dispatch.h"
 #include "master/hosts.h"
+#include "master/state.h"
+#include "redis/redis.h"
 
 #include <stdlib.h>
 
 /* --- one account -------------------------------------------------------- */
 
 static void
-set_tier(struct account *account, struct master *m, enum tier tier,
+tiers_set(struct account *account, struct master *m, enum tier tier,
     const char *rule)
 {
 	account->rule = rule;
@@ -35,18 +35,18 @@ set_tier(struct account *account, struct master *m, enum tier tier,
 	policy_adjust(m->conf, tier, account->hot != NULL, clock_mono_msecs(),
 	    arc4random(), &account->schedule);
 	hints_write_tier(m->redis, &account->id, tier_name(tier));
-	m->accounts->is_budget_stale = true;
-	dispatch_soon(m);
+	accounts_budget_changed(m->accounts);
+	accounts_look_soon(m->accounts);
 }
 
 void
-account_evaluate(struct account *account, struct master *m)
+tiers_evaluate(struct account *account, struct master *m)
 {
 	bool had_session = account->facts.has_session;
 	const char *rule;
 	enum tier tier;
 
-	if (account->state != ACCOUNT_OWNED)
+	if (account->state != OWNERSHIP_OWNED)
 		return;
 	account->facts.has_session =
 	    account->session_until_mono > clock_mono_msecs();
@@ -55,30 +55,30 @@ account_evaluate(struct account *account, struct master *m)
 		account->facts.last_active_secs = clock_wall_secs();
 	/* Hot by its mail all the same, it now counts against the budget. */
 	if (account->facts.has_session != had_session) {
-		m->accounts->is_budget_stale = true;
-		dispatch_soon(m);
+		accounts_budget_changed(m->accounts);
+		accounts_look_soon(m->accounts);
 	}
 	tier = policy_tier(m->conf, &account->facts, clock_wall_secs(), &rule);
 	if (tier == TIER_HOT && account->is_over_budget) {
 		tier = TIER_WARM;
 		rule = "hot, but hot_budget_per_worker is spent";
 	}
-	set_tier(account, m, tier, rule);
+	tiers_set(account, m, tier, rule);
 }
 
 static void
-on_hints(void *arg, const struct uuid *id, const struct hints *hints)
+tiers_on_hints(void *arg, const struct uuid *id, const struct hints *hints)
 {
 	struct master *m = arg;
 	struct account *account = account_find(m->accounts, id);
 	enum tier tier;
 
-	if (account == NULL || account->state != ACCOUNT_OWNED)
+	if (account == NULL || account->state != OWNERSHIP_OWNED)
 		return;
 	/* Just claimed: what the owner before us thought (R-TIER-1).  Others
 	 * may have the places by now: it is a change like any other. */
 	if (!account->has_hints && tier_parse(hints->tier, &tier) == 0)
-		set_tier(account, m, tier, "inherited");
+		tiers_set(account, m, tier, "inherited");
 	account->has_hints = true;
 	account->facts.is_pinned = tier_parse(hints->pin,
 	    &account->facts.pin) == 0;
@@ -86,17 +86,17 @@ on_hints(void *arg, const struct uuid *id, const struct hints *hints)
 	account->session_until_mono = hints->session_msecs > 0 ?
 	    clock_mono_msecs() + hints->session_msecs :
 	    account->active_until_mono;
-	account_evaluate(account, m);
+	tiers_evaluate(account, m);
 }
 
 void
 tiers_ask(struct account *account, struct master *m)
 {
-	hints_ask(m->redis, &account->id, &account->user_id, 1, on_hints, m);
+	hints_ask(m->redis, &account->id, &account->user_id, 1, tiers_on_hints, m);
 }
 
 void
-account_pin(struct account *account, struct master *m, bool is_pinned,
+tiers_pin(struct account *account, struct master *m, bool is_pinned,
     enum tier pin)
 {
 	account->facts.is_pinned = is_pinned;
@@ -104,19 +104,17 @@ account_pin(struct account *account, struct master *m, bool is_pinned,
 	hints_write_pin(m->redis, &account->id, is_pinned ? tier_name(pin) :
 	    "");
 	account->is_over_budget = false;
-	account_evaluate(account, m);
+	tiers_evaluate(account, m);
 }
 
 void
-accounts_user_active(struct accounts *accounts, const struct uuid *user_id)
+tiers_on_user_active(struct master *m, const struct uuid *user_id)
 {
-	struct master *m = accounts->m;
 	int64_t now = clock_mono_msecs();
 	struct account *account;
 	size_t at;
 
-	for (at = 0; (account = idmap_next(&accounts->map, &at, NULL)) !=
-	    NULL;) {
+	for (at = 0; (account = accounts_next(m->accounts, &at)) != NULL;) {
 		if (!uuid_is_equal(&account->user_id, user_id))
 			continue;
 		account->facts.last_active_secs = clock_wall_secs();
@@ -127,8 +125,8 @@ accounts_user_active(struct accounts *accounts, const struct uuid *user_id)
 			account->session_until_mono =
 			    account->active_until_mono;
 		account->is_over_budget = false;
-		accounts->is_budget_stale = true;
-		account_evaluate(account, m);
+		accounts_budget_changed(m->accounts);
+		tiers_evaluate(account, m);
 		tiers_ask(account, m);
 	}
 }
@@ -137,18 +135,13 @@ accounts_user_active(struct accounts *accounts, const struct uuid *user_id)
 
 /* Sessions are asked for first; the answers evaluate. */
 void
-tiers_evaluate_all(int fd, short what, void *arg)
+tiers_evaluate_all(struct master *m)
 {
-	struct accounts *accounts = arg;
-	struct master *m = accounts->m;
 	struct uuid *ids, *users;
 	struct account **list;
 	size_t i, n;
 
-	(void)fd;
-	(void)what;
-	event_in_msecs(accounts->evaluate, m->conf->tier_interval * 1000);
-	list = accounts_list(accounts, &n);
+	list = accounts_list(m->accounts, &n);
 	ids = xcalloc(n + 1, sizeof(*ids));
 	users = xcalloc(n + 1, sizeof(*users));
 	for (i = 0; i < n; i++) {
@@ -157,19 +150,19 @@ tiers_evaluate_all(int fd, short what, void *arg)
 	}
 	/* Redis is away: sessions end by their own time. */
 	if (redis_is_up(m->redis))
-		hints_ask(m->redis, ids, users, n, on_hints, m);
+		hints_ask(m->redis, ids, users, n, tiers_on_hints, m);
 	else
 		for (i = 0; i < n; i++)
-			account_evaluate(list[i], m);
-	accounts->is_budget_stale = true;
-	dispatch_soon(m);
+			tiers_evaluate(list[i], m);
+	accounts_budget_changed(m->accounts);
+	accounts_look_soon(m->accounts);
 	free(ids);
 	free(users);
 	free(list);
 }
 
 static void
-add_candidate(struct hot_candidate *candidate, size_t index,
+tiers_add_candidate(struct hot_candidate *candidate, size_t index,
     const struct account *account)
 {
 	const struct tier_facts *facts = &account->facts;
@@ -186,7 +179,7 @@ add_candidate(struct hot_candidate *candidate, size_t index,
 
 /* The hot budget: who would be hot, and how many may. */
 static void
-share_budget(struct master *m, struct account **list, size_t n)
+tiers_share_budget(struct master *m, struct account **list, size_t n)
 {
 	struct hot_candidate *candidates = xcalloc(n + 1,
 	    sizeof(*candidates));
@@ -195,10 +188,10 @@ share_budget(struct master *m, struct account **list, size_t n)
 	const char *rule;
 
 	for (i = 0; i < n; i++)
-		if (list[i]->state == ACCOUNT_OWNED &&
+		if (list[i]->state == OWNERSHIP_OWNED &&
 		    policy_tier(m->conf, &list[i]->facts, clock_wall_secs(),
 			&rule) == TIER_HOT)
-			add_candidate(&candidates[n_hot++], i, list[i]);
+			tiers_add_candidate(&candidates[n_hot++], i, list[i]);
 	within = policy_budget(candidates, n_hot,
 	    (size_t)m->conf->hot_budget_per_worker);
 	for (i = 0; i < n_hot; i++) {
@@ -206,13 +199,13 @@ share_budget(struct master *m, struct account **list, size_t n)
 		if (account->is_over_budget == (i >= within))
 			continue;
 		account->is_over_budget = i >= within;
-		account_evaluate(account, m);
+		tiers_evaluate(account, m);
 	}
 	free(candidates);
 }
 
 static void
-set_no_idle(struct account *account, struct master *m, enum no_idle why)
+tiers_set_no_idle(struct account *account, struct master *m, enum no_idle why)
 {
 	if (account->no_idle == why)
 		return;
@@ -226,18 +219,18 @@ set_no_idle(struct account *account, struct master *m, enum no_idle why)
 
 /* Reasons of the account itself. */
 static enum no_idle
-own_reason(const struct account *account, int64_t now)
+tiers_own_reason(const struct account *account, int64_t now)
 {
 	/* With a single connection IDLE would be in the way of all else. */
-	if (account->conn_cap == 1 || account->narrow_until_mono > now)
+	if (account->conn_cap == 1 || account->single_until_mono > now)
 		return NO_IDLE_ACCOUNT_LIMIT;
-	if (account->silent_until_mono > now)
+	if (account->idle_stale_until_mono > now)
 		return NO_IDLE_SILENT;
 	return IDLE_ALLOWED;
 }
 
 static int
-by_host(const void *va, const void *vb)
+tiers_by_host(const void *va, const void *vb)
 {
 	const struct account *a = *(struct account *const *)va;
 	const struct account *b = *(struct account *const *)vb;
@@ -247,25 +240,25 @@ by_host(const void *va, const void *vb)
 
 /* The hot accounts of one host. */
 static void
-share_places(struct master *m, struct account **list, size_t n, int64_t now)
+tiers_share_places(struct master *m, struct account **list, size_t n, int64_t now)
 {
 	struct hot_candidate *candidates = xcalloc(n, sizeof(*candidates));
 	size_t cap = host_cap(list[0]->server, m->conf, now);
-	bool is_spared = cap < (size_t)conf_host_cap(m->conf, list[0]->host);
+	bool is_throttled = cap < (size_t)conf_host_cap(m->conf, list[0]->host);
 	size_t i, n_free = 0, within;
 	enum no_idle why;
 
 	for (i = 0; i < n; i++) {
-		why = own_reason(list[i], now);
+		why = tiers_own_reason(list[i], now);
 		if (why != IDLE_ALLOWED)
-			set_no_idle(list[i], m, why);
+			tiers_set_no_idle(list[i], m, why);
 		else
-			add_candidate(&candidates[n_free++], i, list[i]);
+			tiers_add_candidate(&candidates[n_free++], i, list[i]);
 	}
 	within = policy_places(candidates, n_free, policy_idle_share(cap));
 	for (i = 0; i < n_free; i++)
-		set_no_idle(list[candidates[i].index], m, i < within ?
-		    IDLE_ALLOWED : is_spared ? NO_IDLE_HOST_LIMIT :
+		tiers_set_no_idle(list[candidates[i].index], m, i < within ?
+		    IDLE_ALLOWED : is_throttled ? NO_IDLE_HOST_LIMIT :
 		    NO_IDLE_HOST_FULL);
 	free(candidates);
 }
@@ -278,21 +271,21 @@ tiers_share_out(struct master *m)
 	size_t i, from, n, n_hot = 0;
 
 	list = accounts_list(m->accounts, &n);
-	share_budget(m, list, n);
+	tiers_share_budget(m, list, n);
 	for (i = 0; i < n; i++) {
-		if (list[i]->state == ACCOUNT_OWNED &&
+		if (list[i]->state == OWNERSHIP_OWNED &&
 		    list[i]->tier == TIER_HOT)
 			list[n_hot++] = list[i];
 		else
 			list[i]->no_idle = IDLE_ALLOWED;
 	}
-	qsort(list, n_hot, sizeof(struct account *), by_host);
+	qsort(list, n_hot, sizeof(struct account *), tiers_by_host);
 	for (from = 0; from < n_hot; from = i) {
 		for (i = from + 1; i < n_hot &&
 		    list[i]->server == list[from]->server; i++)
 			;
-		share_places(m, list + from, i - from, now);
+		tiers_share_places(m, list + from, i - from, now);
 	}
-	m->accounts->is_budget_stale = false; /* by our own changes, too */
+	accounts_budget_is_shared(m->accounts); /* by our own changes, too */
 	free(list);
 }

@@ -6,22 +6,27 @@
 #ifndef MASTER_TIERS_H
 #define MASTER_TIERS_H
 
-#include "master/accounts.h"
+#include "master/policy.h"
+
+#include <stdbool.h>
+
+struct account;
+struct master;
+struct uuid;
 
 /* Asks Redis for tier, pin and session, then evaluates. */
 void tiers_ask(struct account *account, struct master *m);
-/* Tier: evaluates and acts on it. */
-void account_evaluate(struct account *account, struct master *m);
-void account_pin(struct account *account, struct master *m, bool is_pinned,
+/* Its facts have changed: what follows for its tier. */
+void tiers_evaluate(struct account *account, struct master *m);
+void tiers_pin(struct account *account, struct master *m, bool is_pinned,
     enum tier pin);
 /* user.active (R-TIER-3) */
-void accounts_user_active(struct accounts *accounts,
-    const struct uuid *user_id);
+void tiers_on_user_active(struct master *m, const struct uuid *user_id);
 
-/* All of them, each tier_interval: callback of accounts->evaluate. */
-void tiers_evaluate_all(int fd, short what, void *arg);
+/* All of them: on_evaluate of the table. */
+void tiers_evaluate_all(struct master *m);
 /* The hot budget, and the places for IDLE at each host; when
- * accounts->is_budget_stale. */
+ * accounts_budget_is_stale(). */
 void tiers_share_out(struct master *m);
 
 #endif

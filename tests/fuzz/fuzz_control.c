@@ -7,14 +7,13 @@
  */
 #include "base/log.h"
 #include "redis/events.h"
-#include "lease/idmap.h"
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/control.h"
 #include "master/exporter.h"
-#include "master/grants.h"
-#include "master/relay.h"
+#include "master/budgets.h"
+#include "master/messages.h"
 #include "master/state.h"
 
 #include "fuzz.h"
@@ -70,12 +69,13 @@ make_master(void)
 	m.params.overrides = bad_settings; /* "reload" changes nothing */
 	m.params.n_overrides = 1;
 	m.children = children_new(&(struct children_params){ .base = m.base,
-	    .conf = &conf, .on_ready = relay_ready,
-	    .on_message = relay_message, .on_end = relay_end, .arg = &m });
-	m.grants = grants_new(&conf, relay_grant, &m);
+	    .conf = &conf, .on_ready = messages_on_ready,
+	    .on_message = messages_on_message, .on_end = messages_on_end, .arg = &m });
+	m.budgets = budgets_new(&conf, NULL, &m);
 	m.clerk = clerk_new(&m, "main", 1000);
 	m.stop_timer = evtimer_new(m.base, NULL, NULL);
-	m.accounts = accounts_new(&m);
+	m.accounts = accounts_new(&(struct accounts_params){ .m = &m,
+	    .on_due = do_nothing, .on_evaluate = do_nothing });
 	m.exporter = exporter_new(&m);
 	return &m;
 }

@@ -15,8 +15,8 @@
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/dispatch.h"
+#include "master/pass_result.h"
 #include "master/pool.h"
-#include "master/verdict.h"
 
 #include <bsd/string.h>
 #include <bsd/sys/queue.h>
@@ -75,7 +75,7 @@ is_reaped(void *arg, uint64_t tag)
 	all->n--;
 	all->n_of[child->c.kind]--;
 	event_free(child->c.timer);
-	verdict_end(all->m, &child->c);
+	pass_result_child_end(all->m, &child->c);
 	child->next_free = slots.free;
 	slots.free = child;
 	if (all->m->is_stopping)
@@ -147,9 +147,9 @@ is_heard_hello(void *arg, uint64_t generation)
 		child_stop(&child->c, "shutdown");
 	else if (child->c.kind == KIND_HOT)
 		child_prolong(&child->c,
-		    silence_msecs(sim.conf, KIND_HOT));
+		    dispatch_silence_msecs(sim.conf, KIND_HOT));
 	else
-		dispatch_soon(child->all->m);
+		accounts_look_soon(child->all->m->accounts);
 }
 
 static void
@@ -160,8 +160,8 @@ is_heard_idling(void *arg, uint64_t generation)
 	if (child->c.generation != generation ||
 	    child->c.state == CHILD_GONE || child->c.account == NULL)
 		return;
-	child_prolong(&child->c, silence_msecs(sim.conf, KIND_HOT));
-	verdict_idling(child->all->m, &child->c, child->c.account);
+	child_prolong(&child->c, dispatch_silence_msecs(sim.conf, KIND_HOT));
+	pass_result_idling(child->all->m, &child->c);
 }
 
 static void
@@ -172,9 +172,9 @@ is_heard_done(void *arg, uint64_t generation)
 
 	if (c->generation != generation || c->state == CHILD_GONE)
 		return;
-	child_prolong(c, silence_msecs(sim.conf, c->kind));
+	child_prolong(c, dispatch_silence_msecs(sim.conf, c->kind));
 	if (c->account != NULL)
-		verdict_pass(child->all->m, c, c->account, &child->done);
+		pass_result_handle(child->all->m, c, &child->done);
 	if (c->kind == KIND_POOL)
 		pool_child_done(c);
 }
@@ -411,7 +411,7 @@ child_is_done(struct child *child)
 	child->state = CHILD_READY;
 	child->since_mono_msecs = clock_mono_msecs();
 	event_del(child->timer);
-	dispatch_soon(child->owner->m);
+	accounts_look_soon(child->owner->m->accounts);
 }
 
 static void

@@ -13,7 +13,7 @@ simulate_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/simulation $(LUA_CFLAGS)
 simulate_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=lease_deadline \
 	-Wl,--wrap=share_claim -Wl,--wrap=share_shed \
 	-Wl,--wrap=policy_tier -Wl,--wrap=policy_budget \
-	-Wl,--wrap=account_won -Wl,--wrap=account_renewed
+	-Wl,--wrap=takeover_begin -Wl,--wrap=accounts_renew
 simulate_LDADD = libmaster.a liblease.a libredis.a libproc.a libipc.a libconf.a \
 	libbase.a $(JANSSON_LIBS) $(CONFUSE_LIBS) $(LUA_LIBS) $(BSD_LIBS)
 endif

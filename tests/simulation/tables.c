@@ -11,6 +11,7 @@
 #include "master/accounts.h"
 #include "master/clerk.h"
 #include "master/ownership.h"
+#include "master/takeover.h"
 
 #define PROBE_MSECS 3000 /* as src/master/clerk.c */
 
@@ -98,14 +99,13 @@ take_over(struct process *process, uint32_t account, bool is_raising)
 	snprintf(facts.imap_host, sizeof(facts.imap_host), "imap%u.example",
 	    account % 7);
 	snprintf(facts.email, sizeof(facts.email), "%u@example.org", account);
-	account_facts(process->m.accounts, &facts);
+	takeover_on_facts(&process->m, &facts);
 }
 
 static void
 tell_page(struct process *process, const struct uuid *ids, size_t n)
 {
-	keeper_live_ids(process->m.keeper, ids, n);
-	accounts_listed(process->m.accounts, ids, n);
+	ownership_on_live_ids(&process->m, ids, n);
 }
 
 static void
@@ -136,7 +136,7 @@ learn(struct clerk *clerk, bool is_up)
 		m->is_postgres_up = is_up;
 		tell("PostgreSQL is %s", is_up ? "back" : "away");
 		if (is_up)
-			ownership_postgres_back(m);
+			ownership_on_postgres_up(m);
 	}
 	if (!is_up && !event_pending(clerk->probe, EV_TIMEOUT, NULL))
 		event_in_msecs(clerk->probe, PROBE_MSECS);

@@ -11,7 +11,6 @@
 #include "lease/keeper.h"
 #include "master/accounts.h"
 #include "master/children.h"
-#include "master/dispatch.h"
 
 #define TICK_MSECS 5000
 /* A promise of seconds is looked at so much later: travel, forks. */
@@ -244,7 +243,7 @@ is_owned(uint32_t account)
 
 	for (i = 0; i < HOLDERS; i++) {
 		a = held(w->holders[i], account);
-		if (a != NULL && a->state == ACCOUNT_OWNED)
+		if (a != NULL && a->state == OWNERSHIP_OWNED)
 			return true;
 	}
 	return false;
@@ -442,17 +441,15 @@ look_at_tiers(void)
 			sim.now - watch.data_lost_at < settled))
 			continue;
 		hot = with_session = 0;
-		for (at = 0; (a = idmap_next(&p->m.accounts->map, &at,
-			 NULL)) != NULL;) {
-			if (a->state != ACCOUNT_OWNED || a->tier != TIER_HOT)
+		for (at = 0; (a = accounts_next(p->m.accounts, &at)) != NULL;) {
+			if (a->state != OWNERSHIP_OWNED || a->tier != TIER_HOT)
 				continue;
 			with_session += a->facts.has_session;
 			hot += !a->facts.has_session;
 		}
 		look_at_budget(p, hot, with_session);
-		for (at = 0; (a = idmap_next(&p->m.accounts->map, &at,
-			 NULL)) != NULL;)
-			if (a->state == ACCOUNT_OWNED &&
+		for (at = 0; (a = accounts_next(p->m.accounts, &at)) != NULL;)
+			if (a->state == OWNERSHIP_OWNED &&
 			    machine_mono(p->actor.machine) - a->since_mono > settled)
 				look_at_tier(p, a);
 	}
@@ -468,8 +465,8 @@ must_idle(void *arg, uint64_t tag)
 	bool is_late;
 
 	if (watch.calm_since > sim.now - 30000 || a == NULL ||
-	    a->state != ACCOUNT_OWNED ||
-	    account_hot_next(a) > machine_mono(p->actor.machine) - 5000)
+	    a->state != OWNERSHIP_OWNED ||
+	    health_hot_next(&a->health) > machine_mono(p->actor.machine) - 5000)
 		return;
 	/* A place at a full host may have come free just now. */
 	is_late = a->no_idle == IDLE_ALLOWED && !child_is_in_idle(a->hot) &&
@@ -491,7 +488,7 @@ watch_user_active(uint32_t user)
 			struct process *p = watch.accounts[i].holders[k];
 			const struct account *a = held(p, i);
 
-			if (a != NULL && a->state == ACCOUNT_OWNED &&
+			if (a != NULL && a->state == OWNERSHIP_OWNED &&
 			    p->fit_since != NEVER)
 				world_at(sim.now + 5000, must_idle, p, i);
 		}

@@ -11,8 +11,11 @@
 #include "master/accounts.h"
 #include "master/children.h"
 #include "master/clerk.h"
-#include "master/grants.h"
+#include "master/budgets.h"
+#include "master/metrics.h"
+#include "master/orders.h"
 #include "master/ownership.h"
+#include "master/release.h"
 #include "master/tiers.h"
 
 #include <stddef.h>
@@ -66,39 +69,39 @@ process_of(const struct master *m)
 /* --- what src/master/master.c does ------------------------------------------- */
 
 /* The linker (--wrap) sends calls of these here first. */
-void __real_account_won(struct accounts *accounts, const struct uuid *id,
+void __real_takeover_begin(struct master *m, const struct uuid *id,
     int64_t deadline_boot_msecs);
-void __wrap_account_won(struct accounts *accounts, const struct uuid *id,
+void __wrap_takeover_begin(struct master *m, const struct uuid *id,
     int64_t deadline_boot_msecs);
-void __real_account_renewed(struct accounts *accounts, const struct uuid *id,
+void __real_accounts_renew(struct accounts *accounts, const struct uuid *id,
     int64_t deadline_boot_msecs);
-void __wrap_account_renewed(struct accounts *accounts, const struct uuid *id,
+void __wrap_accounts_renew(struct accounts *accounts, const struct uuid *id,
     int64_t deadline_boot_msecs);
 
 void
-__wrap_account_won(struct accounts *accounts, const struct uuid *id,
+__wrap_takeover_begin(struct master *m, const struct uuid *id,
     int64_t deadline)
 {
-	__real_account_won(accounts, id, deadline);
-	watch_won(process_of(accounts->m), uuid_number(id));
+	__real_takeover_begin(m, id, deadline);
+	watch_won(process_of(m), uuid_number(id));
 }
 
 void
-__wrap_account_renewed(struct accounts *accounts, const struct uuid *id,
+__wrap_accounts_renew(struct accounts *accounts, const struct uuid *id,
     int64_t deadline)
 {
-	__real_account_renewed(accounts, id, deadline);
-	watch_renewed(process_of(accounts->m), uuid_number(id));
+	__real_accounts_renew(accounts, id, deadline);
+	watch_renewed(current, uuid_number(id));
 }
 
 void
-master_stop_step(struct master *m)
+orders_stop_step(struct master *m)
 {
 	process_maybe_ends(process_of(m));
 }
 
 char *
-master_describe(void *arg)
+metrics_heartbeat(void *arg)
 {
 	(void)arg;
 	return xstrdup("{}");
@@ -139,7 +142,7 @@ hears_user(void *arg, uint64_t user)
 		has_any |= account_find(process->m.accounts, &mine) != NULL;
 	}
 	if (has_any && !process->m.is_stopping)
-		accounts_user_active(process->m.accounts, &id);
+		tiers_on_user_active(&process->m, &id);
 }
 
 static void
@@ -149,7 +152,7 @@ hears_state(void *arg, uint64_t account)
 	struct uuid id = account_uuid((uint32_t)account);
 
 	if (!process->m.is_stopping)
-		accounts_state_changed(process->m.accounts, &id,
+		ownership_on_state(&process->m, &id,
 		    sim.rows[account].is_live ? "live" : "disabled", "wish");
 }
 
@@ -222,7 +225,7 @@ begin(void *arg, uint64_t tag)
 	    .on_down = on_redis_down, .arg = m });
 	process->redis = m->redis;
 	m->clerk = clerk_new(m, "main", 0);
-	ownership_begin(m);
+	ownership_start(m);
 	tell("started");
 }
 
@@ -313,7 +316,7 @@ terminates(void *arg, uint64_t tag)
 		next = child_next(child);
 		child_stop(child, "shutdown");
 	}
-	accounts_leave_all(m->accounts, "shutdown");
+	release_all(m, "shutdown");
 	actor_at(&process->actor, sim.now + sim.conf->stop_timeout * 1000 +
 	    1000, URGENT_REST, ends, process, 0);
 	process_maybe_ends(process);
@@ -361,9 +364,9 @@ process_is_gone(long pid)
 }
 
 size_t
-grants_host_in_use(const struct grants *grants, const char *host)
+budgets_host_in_use(const struct budgets *budgets, const char *host)
 {
-	(void)grants;
+	(void)budgets;
 	(void)host;
 	return 0;
 }

@@ -1,10 +1,10 @@
 # Unit tests of src/master; see tests/unit/module.mk for how to add one.
-check_PROGRAMS += test_policy test_grants test_hosts test_pool
-TESTS += test_policy test_grants test_hosts test_pool
+check_PROGRAMS += test_policy test_budgets test_hosts test_pool
+TESTS += test_policy test_budgets test_hosts test_pool
 test_policy_SOURCES = tests/unit/test_policy.c
 test_policy_LDADD = libmaster.a libbase.a $(UNIT_LIBS)
-test_grants_SOURCES = tests/unit/test_grants.c
-test_grants_LDADD = libmaster.a liblease.a libredis.a libbase.a $(UNIT_LIBS)
+test_budgets_SOURCES = tests/unit/test_budgets.c
+test_budgets_LDADD = libmaster.a liblease.a libredis.a libbase.a $(UNIT_LIBS)
 test_hosts_SOURCES = tests/unit/test_hosts.c
 test_hosts_LDADD = libmaster.a libbase.a $(UNIT_LIBS)
 test_pool_SOURCES = tests/unit/test_pool.c

@@ -25,13 +25,13 @@ setup(void)
 	conf = (struct conf){ .per_host_conn_cap = 50, .backoff_max = 600,
 		.host_connect_rate = 20 };
 	hosts = hosts_new();
-	host = hosts_take(hosts, "imap.example.org", 0);
+	host = hosts_acquire(hosts, "imap.example.org", 0);
 }
 
 static void
 teardown(void)
 {
-	hosts_put(hosts, &host, 0);
+	hosts_release(hosts, &host, 0);
 	hosts_free(&hosts);
 }
 
@@ -84,14 +84,14 @@ END_TEST
 
 START_TEST(names_have_no_case_and_one_memory)
 {
-	struct host *same = hosts_take(hosts, "IMAP.example.ORG", 1);
-	struct host *other = hosts_take(hosts, "imap.example.net", 1);
+	struct host *same = hosts_acquire(hosts, "IMAP.example.ORG", 1);
+	struct host *other = hosts_acquire(hosts, "imap.example.net", 1);
 
 	ck_assert_ptr_eq(same, host);
 	ck_assert_ptr_ne(other, host);
-	hosts_put(hosts, &same, 1);
+	hosts_release(hosts, &same, 1);
 	ck_assert_ptr_null(same);
-	hosts_put(hosts, &other, 1);
+	hosts_release(hosts, &other, 1);
 }
 END_TEST
 
@@ -105,7 +105,7 @@ START_TEST(one_account_is_not_the_host)
 	complain(host, 2, true, now);
 	ck_assert_uint_eq(host_cap(host, &conf, now), 50);
 	ck_assert_int_eq(host_rate(host, &conf, now), 20);
-	ck_assert_int_eq(host_spared_until(host, &conf, now), 0);
+	ck_assert_int_eq(host_throttled_until(host, &conf, now), 0);
 }
 END_TEST
 
@@ -126,14 +126,14 @@ START_TEST(several_accounts_narrow_the_host_for_a_while)
 		complain(host, i, true, 100 * S);
 	ck_assert_uint_eq(host_cap(host, &conf, 100 * S), 30);
 	ck_assert_int_eq(host_rate(host, &conf, 100 * S), 20);
-	ck_assert_int_eq(host_spared_until(host, &conf, 101 * S), 700 * S);
+	ck_assert_int_eq(host_throttled_until(host, &conf, 101 * S), 700 * S);
 	for (i = 4; i <= 6; i++)
 		complain(host, i, true, 200 * S);
 	ck_assert_uint_eq(host_cap(host, &conf, 200 * S), 22);
 	/* and comes back in steps */
 	ck_assert_uint_eq(host_cap(host, &conf, 801 * S), 30);
 	ck_assert_uint_eq(host_cap(host, &conf, 1401 * S), 50);
-	ck_assert_int_eq(host_spared_until(host, &conf, 1401 * S), 0);
+	ck_assert_int_eq(host_throttled_until(host, &conf, 1401 * S), 0);
 }
 END_TEST
 
@@ -160,8 +160,8 @@ START_TEST(what_was_asked_outlives_the_accounts)
 
 	for (i = 1; i <= 3; i++)
 		complain(host, i, true, 100 * S);
-	hosts_put(hosts, &host, 100 * S);
-	host = hosts_take(hosts, "imap.example.org", 101 * S);
+	hosts_release(hosts, &host, 100 * S);
+	host = hosts_acquire(hosts, "imap.example.org", 101 * S);
 	ck_assert_uint_eq(host_cap(host, &conf, 101 * S), 30);
 }
 END_TEST

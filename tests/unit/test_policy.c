@@ -224,49 +224,49 @@ END_TEST
 /* Item 5: IDLE that has died silently. */
 START_TEST(behind_for_a_grace_at_the_same_place_is_silent)
 {
-	struct behind b = { .since = 0 };
+	struct lag b = { .since = 0 };
 
-	ck_assert_int_eq(behind_step(&b, false, 1, 10, 100, 50), BEHIND_NO);
-	ck_assert_int_eq(behind_step(&b, true, 1, 11, 200, 50), BEHIND_WAIT);
-	ck_assert_int_eq(behind_step(&b, true, 1, 11, 220, 50), BEHIND_WAIT);
+	ck_assert_int_eq(lag_step(&b, false, 1, 10, 100, 50), LAG_NONE);
+	ck_assert_int_eq(lag_step(&b, true, 1, 11, 200, 50), LAG_WAIT);
+	ck_assert_int_eq(lag_step(&b, true, 1, 11, 220, 50), LAG_WAIT);
 	/* more news, still nothing told */
-	ck_assert_int_eq(behind_step(&b, true, 1, 12, 260, 50),
-	    BEHIND_SILENT);
+	ck_assert_int_eq(lag_step(&b, true, 1, 12, 260, 50),
+	    LAG_STALE);
 	ck_assert_uint_eq(b.times, 1);
 }
 END_TEST
 
 START_TEST(behind_but_moving_is_not_silent)
 {
-	struct behind b = { .since = 0 };
+	struct lag b = { .since = 0 };
 	int64_t i;
 
 	for (i = 1; i < 100; i++)
-		ck_assert_int_eq(behind_step(&b, true, i, (uint64_t)i, i * 100,
-		    50), BEHIND_WAIT);
-	ck_assert_int_eq(behind_step(&b, false, i, 1, i * 100, 50),
-	    BEHIND_NO);
-	ck_assert_int_eq(behind_step(&b, true, i, 2, i * 100 + 60, 50),
-	    BEHIND_WAIT);
+		ck_assert_int_eq(lag_step(&b, true, i, (uint64_t)i, i * 100,
+		    50), LAG_WAIT);
+	ck_assert_int_eq(lag_step(&b, false, i, 1, i * 100, 50),
+	    LAG_NONE);
+	ck_assert_int_eq(lag_step(&b, true, i, 2, i * 100 + 60, 50),
+	    LAG_WAIT);
 }
 END_TEST
 
 START_TEST(a_server_that_never_agrees_costs_one_child)
 {
-	struct behind b = { .since = 0 };
+	struct lag b = { .since = 0 };
 	int64_t now;
 
-	behind_step(&b, true, 1, 11, 100, 50);
-	ck_assert_int_eq(behind_step(&b, true, 1, 11, 200, 50),
-	    BEHIND_SILENT);
+	lag_step(&b, true, 1, 11, 100, 50);
+	ck_assert_int_eq(lag_step(&b, true, 1, 11, 200, 50),
+	    LAG_STALE);
 	for (now = 300; now < 3000; now += 100)
-		ck_assert_int_eq(behind_step(&b, true, 1, 11, now, 50),
-		    BEHIND_NO);
+		ck_assert_int_eq(lag_step(&b, true, 1, 11, now, 50),
+		    LAG_NONE);
 	ck_assert_uint_eq(b.times, 0);
 	/* other news count again */
-	ck_assert_int_eq(behind_step(&b, true, 1, 12, now, 50), BEHIND_WAIT);
-	ck_assert_int_eq(behind_step(&b, true, 1, 12, now + 50, 50),
-	    BEHIND_SILENT);
+	ck_assert_int_eq(lag_step(&b, true, 1, 12, now, 50), LAG_WAIT);
+	ck_assert_int_eq(lag_step(&b, true, 1, 12, now + 50, 50),
+	    LAG_STALE);
 }
 END_TEST
 

@@ -1,8 +1,8 @@
 /*
- * test_grants.c - budgets: caps, waiting in order, deadlines, dead children.
+ * test_budgets.c - budgets: caps, waiting in order, deadlines, dead children.
  */
 #include "base/xmem.h"
-#include "master/grants.h"
+#include "master/budgets.h"
 
 #include <bsd/string.h>
 #include <check.h>
@@ -31,20 +31,20 @@ on_answer(void *arg, uint32_t generation, const struct msg_grant *grant)
 	n_answers++;
 }
 
-static struct grants *grants;
+static struct budgets *budgets;
 
 static void
 setup(void)
 {
 	memset(answers, 0, sizeof(answers));
 	n_answers = 0;
-	grants = grants_new(&conf, on_answer, NULL);
+	budgets = budgets_new(&conf, on_answer, NULL);
 }
 
 static void
 teardown(void)
 {
-	grants_free(&grants);
+	budgets_free(&budgets);
 }
 
 static const struct uuid nobody;
@@ -58,7 +58,7 @@ want(uint32_t generation, enum resource resource, const char *host,
 		.is_idle = is_idle, .wait_msecs = wait };
 
 	strlcpy(msg.host, host, sizeof(msg.host));
-	return grants_want(grants, generation, account, account_cap, &msg,
+	return budgets_acquire(budgets, generation, account, account_cap, &msg,
 	    now);
 }
 
@@ -75,8 +75,8 @@ START_TEST(host_cap_holds_whatever_the_case_of_the_name)
 	ck_assert_int_eq(answers[10], NO);
 	want(11, RESOURCE_SOCKET, "other.example", false, 0, &nobody, 0);
 	ck_assert_int_eq(answers[11], YES);
-	ck_assert_uint_eq(grants_host_in_use(grants, "imap.example"), 10);
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_SOCKET), 11);
+	ck_assert_uint_eq(budgets_host_in_use(budgets, "imap.example"), 10);
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_SOCKET), 11);
 }
 END_TEST
 
@@ -108,15 +108,15 @@ START_TEST(waiting_is_in_order_and_ends)
 	want(4, RESOURCE_PARSE, "", false, 5000, &nobody, 0);
 	want(5, RESOURCE_PARSE, "", false, 5000, &nobody, 0);
 	ck_assert_int_eq(answers[3], NOTHING);
-	ck_assert_int_eq(grants_expire(grants, 999), 1000);
-	ck_assert_int_eq(grants_expire(grants, 1000), 5000);
+	ck_assert_int_eq(budgets_expire(budgets, 999), 1000);
+	ck_assert_int_eq(budgets_expire(budgets, 1000), 5000);
 	ck_assert_int_eq(answers[3], NO);
-	grants_give_back(grants, 1, 1, 1500);
+	budgets_release(budgets, 1, 1, 1500);
 	ck_assert_int_eq(answers[4], YES);
 	ck_assert_int_eq(answers[5], NOTHING);
-	grants_give_back(grants, 2, 1, 6000); /* too late for 5 */
+	budgets_release(budgets, 2, 1, 6000); /* too late for 5 */
 	ck_assert_int_eq(answers[5], NO);
-	ck_assert_uint_eq(grants_waiting(grants), 0);
+	ck_assert_uint_eq(budgets_waiting(budgets), 0);
 }
 END_TEST
 
@@ -130,9 +130,9 @@ START_TEST(an_idle_one_that_waits_stops_no_poll)
 	want(21, RESOURCE_SOCKET, "h", false, 60000, &nobody, 0);
 	ck_assert_int_eq(answers[20], NOTHING);
 	ck_assert_int_eq(answers[21], YES);
-	grants_drop(grants, 21, 10);
+	budgets_release_child(budgets, 21, 10);
 	ck_assert_int_eq(answers[20], NOTHING);
-	grants_drop(grants, 3, 10);
+	budgets_release_child(budgets, 3, 10);
 	ck_assert_int_eq(answers[20], YES);
 }
 END_TEST
@@ -145,12 +145,12 @@ START_TEST(a_session_outlives_the_account_it_was_opened_for)
 
 	uuid_generate(&a);
 	want(1, RESOURCE_ACCOUNT, "", false, 0, &a, 0);
-	ck_assert_int_eq(grants_want(grants, 1, &a, 0, &session, 0), 0);
-	grants_drop_account(grants, 1, 0);
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_DATABASE), 1);
-	grants_drop(grants, 1, 0);
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_DATABASE), 0);
+	ck_assert_int_eq(budgets_acquire(budgets, 1, &a, 0, &session, 0), 0);
+	budgets_release_work(budgets, 1, 0);
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_ACCOUNT), 0);
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_DATABASE), 1);
+	budgets_release_child(budgets, 1, 0);
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_DATABASE), 0);
 }
 END_TEST
 
@@ -171,13 +171,13 @@ START_TEST(one_child_at_a_time_logs_in_to_an_account)
 	ck_assert_int_eq(answers[4], YES);
 	ck_assert_int_eq(answers[5], YES);
 	ck_assert_int_eq(answers[6], YES);
-	grants_give_back(grants, 1, 1, 10);
+	budgets_release(budgets, 1, 1, 10);
 	ck_assert_int_eq(answers[2], YES);
 	ck_assert_int_eq(answers[3], NOTHING);
-	grants_drop(grants, 2, 20); /* killed */
+	budgets_release_child(budgets, 2, 20); /* killed */
 	ck_assert_int_eq(answers[3], YES);
 	/* A pool child that goes on to another account. */
-	grants_drop_account(grants, 3, 30);
+	budgets_release_work(budgets, 3, 30);
 	want(7, RESOURCE_LOGIN, "", false, 0, &a, 30);
 	ck_assert_int_eq(answers[7], YES);
 }
@@ -193,14 +193,14 @@ START_TEST(a_dead_child_leaves_nothing_behind)
 	want(3, RESOURCE_ACCOUNT, "", false, 0, &a, 0);
 	want(4, RESOURCE_ACCOUNT, "", false, 9000, &a, 0);
 	ck_assert_int_eq(answers[4], NOTHING);
-	grants_drop(grants, 1, 0);
-	grants_drop(grants, 2, 0);
+	budgets_release_child(budgets, 1, 0);
+	budgets_release_child(budgets, 2, 0);
 	ck_assert_int_eq(answers[4], YES);
-	grants_drop(grants, 3, 0);
-	grants_drop(grants, 4, 0);
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_SOCKET), 0);
-	ck_assert_uint_eq(grants_host_in_use(grants, "h"), 0);
+	budgets_release_child(budgets, 3, 0);
+	budgets_release_child(budgets, 4, 0);
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_ACCOUNT), 0);
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_SOCKET), 0);
+	ck_assert_uint_eq(budgets_host_in_use(budgets, "h"), 0);
 }
 END_TEST
 
@@ -225,14 +225,14 @@ START_TEST(nonsense_is_refused)
 	ck_assert_int_eq(want(1, RESOURCE_PARSE, "", false, 0, &nobody, 0), -1);
 	for (i = 10; i < 1000 && result == 0; i++) {
 		msg.want_id = i;
-		result = grants_want(grants, 2, &nobody, 0, &msg, 0);
+		result = budgets_acquire(budgets, 2, &nobody, 0, &msg, 0);
 	}
 	ck_assert_int_eq(result, -1);
-	ck_assert_uint_le(grants_waiting(grants), 32);
-	grants_give_back(grants, 7, 7, 0);
+	ck_assert_uint_le(budgets_waiting(budgets), 32);
+	budgets_release(budgets, 7, 7, 0);
 	/* nobody waits for ever */
-	grants_expire(grants, 600000);
-	ck_assert_uint_eq(grants_waiting(grants), 0);
+	budgets_expire(budgets, 600000);
+	ck_assert_uint_eq(budgets_waiting(budgets), 0);
 }
 END_TEST
 
@@ -261,11 +261,11 @@ on_leave(void *arg, uint64_t tag)
 static struct uuid
 gated(void)
 {
-	struct grants_gate gate = { .ask = on_ask, .give_back = on_leave };
+	struct budgets_gate gate = { .ask = on_ask, .give_back = on_leave };
 	struct uuid id;
 
 	n_asked = n_given_back = 0;
-	grants_set_gate(grants, &gate);
+	budgets_set_gate(budgets, &gate);
 	uuid_generate(&id);
 	return id;
 }
@@ -277,11 +277,11 @@ START_TEST(connection_of_an_account_waits_for_the_gate)
 	want(1, RESOURCE_ACCOUNT, "", false, 0, &id, 0);
 	ck_assert_int_eq(answers[1], NOTHING);
 	ck_assert_uint_eq(n_asked, 1);
-	grants_settle(grants, asked[0], true, 5);
+	budgets_answer_gate(budgets, asked[0], true, 5);
 	ck_assert_int_eq(answers[1], YES);
-	grants_settle(grants, asked[0], false, 6); /* nobody asked */
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 1);
-	grants_give_back(grants, 1, 1, 9);
+	budgets_answer_gate(budgets, asked[0], false, 6); /* nobody asked */
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_ACCOUNT), 1);
+	budgets_release(budgets, 1, 1, 9);
 	ck_assert_uint_eq(n_given_back, 1);
 	ck_assert_uint_eq(given_back[0], asked[0]);
 	/* other resources, and nobody's account, have no gate */
@@ -301,8 +301,8 @@ START_TEST(place_is_kept_while_the_gate_is_asked)
 	for (g = 1; g <= 3; g++)
 		want(g, RESOURCE_ACCOUNT, "", false, 1000, &id, 0);
 	ck_assert_uint_eq(n_asked, 2); /* the third waits for a place */
-	grants_settle(grants, asked[0], true, 1);
-	grants_give_back(grants, 1, 1, 2);
+	budgets_answer_gate(budgets, asked[0], true, 1);
+	budgets_release(budgets, 1, 1, 2);
 	ck_assert_uint_eq(n_asked, 3);
 }
 END_TEST
@@ -317,7 +317,7 @@ START_TEST(cap_of_the_server_is_heeded_here_and_at_the_gate)
 	want(2, RESOURCE_ACCOUNT, "h", false, 1000, &id, 0);
 	ck_assert_uint_eq(n_asked, 1);
 	ck_assert_uint_eq(asked_cap, 1);
-	grants_give_back(grants, 1, 1, 2);
+	budgets_release(budgets, 1, 1, 2);
 	ck_assert_uint_eq(n_asked, 2);
 	account_cap = 50; /* never more than the usual number */
 	want(3, RESOURCE_ACCOUNT, "h", false, 0, &id, 2);
@@ -333,20 +333,20 @@ START_TEST(after_a_no_at_the_gate_it_is_asked_again_until_the_deadline)
 	struct uuid id = gated();
 
 	want(1, RESOURCE_ACCOUNT, "", false, 2500, &id, 0);
-	grants_settle(grants, asked[0], false, 100);
+	budgets_answer_gate(budgets, asked[0], false, 100);
 	ck_assert_int_eq(answers[1], NOTHING);
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
-	ck_assert_int_eq(grants_expire(grants, 200), 1100);
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_ACCOUNT), 0);
+	ck_assert_int_eq(budgets_expire(budgets, 200), 1100);
 	ck_assert_uint_eq(n_asked, 1);
-	ck_assert_int_eq(grants_expire(grants, 1100), -1);
+	ck_assert_int_eq(budgets_expire(budgets, 1100), -1);
 	ck_assert_uint_eq(n_asked, 2);
-	grants_settle(grants, asked[1], false, 1600);
-	ck_assert_int_eq(grants_expire(grants, 1600), 2500);
-	grants_expire(grants, 2500);
+	budgets_answer_gate(budgets, asked[1], false, 1600);
+	ck_assert_int_eq(budgets_expire(budgets, 1600), 2500);
+	budgets_expire(budgets, 2500);
 	ck_assert_int_eq(answers[1], NO);
 	/* who does not wait is refused at once */
 	want(2, RESOURCE_ACCOUNT, "", false, 0, &id, 3000);
-	grants_settle(grants, asked[2], false, 3001);
+	budgets_answer_gate(budgets, asked[2], false, 3001);
 	ck_assert_int_eq(answers[2], NO);
 }
 END_TEST
@@ -356,19 +356,19 @@ START_TEST(child_that_dies_while_the_gate_is_asked_leaves_nothing)
 	struct uuid id = gated();
 
 	want(1, RESOURCE_ACCOUNT, "", false, 1000, &id, 0);
-	grants_drop(grants, 1, 1);
+	budgets_release_child(budgets, 1, 1);
 	ck_assert_uint_eq(n_given_back, 1);
-	grants_settle(grants, asked[0], true, 2);
+	budgets_answer_gate(budgets, asked[0], true, 2);
 	ck_assert_int_eq(answers[1], NOTHING);
-	ck_assert_uint_eq(grants_in_use(grants, RESOURCE_ACCOUNT), 0);
+	ck_assert_uint_eq(budgets_in_use(budgets, RESOURCE_ACCOUNT), 0);
 }
 END_TEST
 
 int
 main(void)
 {
-	Suite *suite = suite_create("grants");
-	TCase *tc = tcase_create("grants");
+	Suite *suite = suite_create("budgets");
+	TCase *tc = tcase_create("budgets");
 	SRunner *runner;
 	int failed;
 

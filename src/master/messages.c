@@ -1,5 +1,5 @@
 /*
- * relay.c - what children say, and who hears it.
+ * messages.c - what children say, and who hears it.
  *
  * Runs in: master.  Never blocks.
  *
@@ -8,26 +8,28 @@
  * may speak of this account at all, because the sender may be taken over by
  * hostile mail.  A child that breaks the rules is ended, never the master.
  */
-#include "master/relay.h"
+#include "master/messages.h"
 
 #include "base/clock.h"
-#include "redis/events.h"
-#include "lease/hints.h"
-#include "lease/keeper.h"
 #include "master/accounts.h"
+#include "master/budget_gate.h"
+#include "master/budgets.h"
 #include "master/children.h"
 #include "master/clerk.h"
 #include "master/dispatch.h"
+#include "master/event_hub.h"
 #include "master/exporter.h"
-#include "master/grants.h"
+#include "master/job_dispatch.h"
+#include "master/orders.h"
+#include "master/ownership.h"
+#include "master/pass_result.h"
 #include "master/pool.h"
-#include "master/verdict.h"
-#include "master/works.h"
+#include "master/state.h"
+#include "master/takeover.h"
 #include "proc/vault.h"
 
 #include <bsd/string.h>
 
-#include <strings.h>
 
 /* Kinds of children, as bits. */
 #define CLERK (1u << KIND_CLERK)
@@ -59,28 +61,18 @@ on_want(struct master *m, struct child *child, const struct msg_want *want)
 	struct quirks quirks;
 
 	quirks_match(m->params.quirks, want->host, NULL, NULL, &quirks);
-	if (grants_want(m->grants, child->generation, &child->account_id,
+	if (budgets_acquire(m->budgets, child->generation, &child->account_id,
 		(size_t)quirks.conn_cap, want, clock_mono_msecs()) == -1)
 		child_talks_nonsense(child, "wants too much");
-	master_watch_grants(m);
+	budget_gate_watch(m);
 }
 
 static void
 on_give_back(struct master *m, struct child *child,
     const struct msg_give_back *back)
 {
-	grants_give_back(m->grants, child->generation, back->want_id,
+	budgets_release(m->budgets, child->generation, back->want_id,
 	    clock_mono_msecs());
-}
-
-void
-relay_grant(void *arg, uint32_t generation, const struct msg_grant *grant)
-{
-	struct master *m = arg;
-	struct child *child = children_find(m->children, generation);
-
-	if (child != NULL)
-		child_send(child, MSG_GRANT, grant);
 }
 
 /*
@@ -102,7 +94,7 @@ on_unseal(struct master *m, struct child *child,
 	    "struct msg_unseal");
 
 	(void)m;
-	if (child->kind == KIND_JOB && child->work != NULL &&
+	if (child->kind == KIND_JOB && child->job != NULL &&
 	    uuid_is_null(&child->account_id))
 		child->account_id = unseal->account_id;
 	if (uuid_is_null(&child->account_id) ||
@@ -135,31 +127,14 @@ on_event(struct master *m, struct child *child, const struct msg_event *event)
 		child_talks_nonsense(child, "event of an account not its own");
 		return;
 	}
-	m->counters.events++;
-	if (event->event == EVENT_QUARANTINE &&
-	    strcmp(event->name, "parked") == 0)
-		m->counters.quarantined++;
-	m->role->on_event(m, event, true);
-	hints_publish(m->redis, event);
-}
-
-void
-relay_event(struct master *m, const char *text, size_t len)
-{
-	struct msg_event event;
-	struct err err = ERR_INIT;
-
-	if (event_parse(text, len, &event, &err) == -1)
-		log_debug(NULL, "event ignored: %s", err.text);
-	else if (!m->is_stopping)
-		m->role->on_event(m, &event, false);
+	event_hub_publish(m, event);
 }
 
 /* --- hot, pool, job ----------------------------------------------------- */
 
 /* The clerk could not be asked, or had no answer. */
 static void
-not_briefed(struct master *m, const struct uuid *account_id,
+messages_not_briefed(struct master *m, const struct uuid *account_id,
     enum err_kind outcome, const char *text)
 {
 	static const struct msg_briefing none;
@@ -185,7 +160,7 @@ on_brief_me(struct master *m, struct child *child,
 		return; /* one answer will do */
 	child->is_to_be_briefed = true;
 	clerk_ask(m->clerk, MSG_BRIEF, &brief, sizeof(brief),
-	    &child->account_id, not_briefed);
+	    &child->account_id, messages_not_briefed);
 }
 
 static void
@@ -196,7 +171,7 @@ on_idling(struct master *m, struct child *child,
 	    !uuid_is_equal(&idling->account_id, &child->account_id))
 		child_talks_nonsense(child, "idles for an account not its own");
 	else if (child->account != NULL)
-		verdict_idling(m, child, child->account);
+		pass_result_idling(m, child);
 }
 
 static void
@@ -209,11 +184,11 @@ on_pass_done(struct master *m, struct child *child,
 		return;
 	}
 	if (child->account != NULL)
-		verdict_pass(m, child, child->account, done);
+		pass_result_handle(m, child, done);
 	if (child->kind != KIND_POOL)
 		return;
 	child->account_id = (struct uuid){ .bytes = { 0 } };
-	grants_drop_account(m->grants, child->generation, clock_mono_msecs());
+	budgets_release_work(m->budgets, child->generation, clock_mono_msecs());
 	pool_child_done(child);
 }
 
@@ -221,13 +196,13 @@ static void
 on_job_done(struct master *m, struct child *child,
     const struct msg_job_done *done)
 {
-	if (child->work == NULL) {
+	if (child->job == NULL) {
 		child_talks_nonsense(child, "job that it does not have");
 		return;
 	}
-	grants_drop(m->grants, child->generation, clock_mono_msecs());
-	works_done(m->works, child, done);
-	works_run(m->works);
+	budgets_release_child(m->budgets, child->generation, clock_mono_msecs());
+	job_dispatch_done(m->jobs, child, done);
+	job_dispatch_run(m->jobs);
 }
 
 /* --- metrics ------------------------------------------------------------ */
@@ -246,7 +221,7 @@ static void
 on_facts(struct master *m, struct child *child, const struct msg_facts *facts)
 {
 	(void)child;
-	account_facts(m->accounts, facts);
+	takeover_on_facts(m, facts);
 }
 
 /* For the child that asked, and for nobody after it. */
@@ -268,15 +243,14 @@ static void
 on_live_ids(struct master *m, struct child *child, const struct msg_ids *ids)
 {
 	(void)child;
-	keeper_live_ids(m->keeper, ids->ids, ids->n);
-	accounts_listed(m->accounts, ids->ids, ids->n);
+	ownership_on_live_ids(m, ids->ids, ids->n);
 }
 
 static void
 on_job_taken(struct master *m, struct child *child,
     const struct msg_job_taken *taken)
 {
-	works_taken(m->works, child, taken);
+	job_dispatch_taken(m->jobs, child, taken);
 }
 
 static void
@@ -284,7 +258,7 @@ on_yield_jobs(struct master *m, struct child *child,
     const struct msg_ids *ids)
 {
 	(void)child;
-	works_yield(m->works, ids);
+	job_dispatch_yield(m->jobs, ids);
 }
 
 static void
@@ -292,7 +266,7 @@ on_due_jobs(struct master *m, struct child *child,
     const struct msg_due_jobs *due)
 {
 	(void)child;
-	works_due(m->works, due);
+	job_dispatch_due(m->jobs, due);
 }
 
 static void
@@ -368,7 +342,7 @@ static const struct {
 };
 
 void
-relay_message(void *arg, struct child *child, const struct frame *frame)
+messages_on_message(void *arg, struct child *child, const struct frame *frame)
 {
 	struct master *m = arg;
 	unsigned type = frame->header.type;
@@ -378,13 +352,13 @@ relay_message(void *arg, struct child *child, const struct frame *frame)
 		return;
 	}
 	if (child->kind == KIND_POOL || child->kind == KIND_HOT)
-		child_prolong(child, silence_msecs(m->conf, child->kind));
+		child_prolong(child, dispatch_silence_msecs(m->conf, child->kind));
 	if (handlers[type].roles & 1u << m->conf->worker_role)
 		handlers[type].call(m, child, &frame->payload);
 }
 
 void
-relay_ready(void *arg, struct child *child)
+messages_on_ready(void *arg, struct child *child)
 {
 	struct master *m = arg;
 
@@ -405,7 +379,7 @@ relay_ready(void *arg, struct child *child)
 }
 
 void
-relay_end(void *arg, struct child *child)
+messages_on_end(void *arg, struct child *child)
 {
 	struct master *m = arg;
 	char how[64];
@@ -413,7 +387,7 @@ relay_end(void *arg, struct child *child)
 	log_debug(NULL, "child ended kind=%s pid=%d why=\"%s\": %s",
 	    child_kind_name(child->kind), (int)child->pid, child->why,
 	    child_exit_describe(child->wait_status, how, sizeof(how)));
-	grants_drop(m->grants, child->generation, clock_mono_msecs());
+	budgets_release_child(m->budgets, child->generation, clock_mono_msecs());
 	switch (child->kind) {
 	case KIND_CLERK:
 		clerk_ended(child->clerk, child);
@@ -426,5 +400,5 @@ relay_end(void *arg, struct child *child)
 		break;
 	}
 	if (m->is_stopping)
-		master_stop_step(m);
+		orders_stop_step(m);
 }

@@ -1,10 +1,10 @@
 /*
- * grants.h - the budgets of this worker: who may have which resource.
+ * budgets.h - the budgets of this worker: who may have which resource.
  *
  * Runs in: master.  Never blocks.  Pure but for the answers it sends: time is
  * a parameter.
  *
- * A child asks by want_id; a grant lasts until it is given back or the child
+ * A child asks by want_id; what it has got is its own until it is given back or the child
  * is gone, so SIGKILL leaks nothing (R-CONN-1, R-CONN-2, R-MEM-1).  Who must
  * wait waits in order, up to a deadline of its own choosing.
  *
@@ -15,8 +15,8 @@
  * A connection of an account needs a second word, of who counts them over all
  * workers; that comes later, and the place is kept meanwhile (R-CONN-1).
  */
-#ifndef MASTER_GRANTS_H
-#define MASTER_GRANTS_H
+#ifndef MASTER_BUDGETS_H
+#define MASTER_BUDGETS_H
 
 #include "conf/conf.h"
 #include "ipc/messages.h"
@@ -24,52 +24,52 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct grants;
+struct budgets;
 
-struct grants *grants_new(const struct conf *conf,
+struct budgets *budgets_new(const struct conf *conf,
     void (*answer)(void *arg, uint32_t generation,
 	const struct msg_grant *grant), void *arg);
-void grants_free(struct grants **grants);
+void budgets_free(struct budgets **budgets);
 
 /* Who counts the connections of an account over all workers; the answer to
- * ask() is grants_settle(), perhaps before it returns.  Without a gate this
+ * ask() is budgets_answer_gate(), perhaps before it returns.  Without a gate this
  * worker's own count is all. */
-struct grants_gate {
+struct budgets_gate {
 	void (*ask)(void *arg, const struct uuid *account, size_t cap,
 	    uint64_t tag);
 	void (*give_back)(void *arg, uint64_t tag);
 	void *arg;
 };
-void grants_set_gate(struct grants *grants, const struct grants_gate *gate);
-void grants_settle(struct grants *grants, uint64_t tag, bool is_granted,
+void budgets_set_gate(struct budgets *budgets, const struct budgets_gate *gate);
+void budgets_answer_gate(struct budgets *budgets, uint64_t tag, bool is_granted,
     int64_t now);
 
 /* `account` may be the null id: then RESOURCE_ACCOUNT and RESOURCE_LOGIN are
  * not counted.
  * account_cap: what its server is known to allow; 0: the usual number.
  * -1: nonsense (id in use, too many wants). */
-int grants_want(struct grants *grants, uint32_t generation,
+int budgets_acquire(struct budgets *budgets, uint32_t generation,
     const struct uuid *account, size_t account_cap,
     const struct msg_want *want, int64_t now);
-void grants_give_back(struct grants *grants, uint32_t generation,
+void budgets_release(struct budgets *budgets, uint32_t generation,
     uint32_t want_id, int64_t now);
 /* The child has ended its work for an account.  A session with PostgreSQL is
  * its own: it may go on with it, or give it back. */
-void grants_drop_account(struct grants *grants, uint32_t generation,
+void budgets_release_work(struct budgets *budgets, uint32_t generation,
     int64_t now);
 /* The child is gone. */
-void grants_drop(struct grants *grants, uint32_t generation, int64_t now);
+void budgets_release_child(struct budgets *budgets, uint32_t generation, int64_t now);
 /* Refuses those who waited too long, asks again at the gate; when it is to be
  * called next, -1: there is no such moment. */
-int64_t grants_expire(struct grants *grants, int64_t now);
+int64_t budgets_expire(struct budgets *budgets, int64_t now);
 
-size_t grants_in_use(const struct grants *grants, enum resource resource);
-size_t grants_waiting(const struct grants *grants);
-size_t grants_host_in_use(const struct grants *grants, const char *host);
+size_t budgets_in_use(const struct budgets *budgets, enum resource resource);
+size_t budgets_waiting(const struct budgets *budgets);
+size_t budgets_host_in_use(const struct budgets *budgets, const char *host);
 /* Connections of the account that this worker has given out. */
-size_t grants_account_in_use(const struct grants *grants,
+size_t budgets_account_in_use(const struct budgets *budgets,
     const struct uuid *account);
 /* IDLE connections this host may have in all. */
-size_t grants_idle_cap(const struct conf *conf, const char *host);
+size_t budgets_idle_cap(const struct conf *conf, const char *host);
 
 #endif
