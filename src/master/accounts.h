@@ -47,7 +47,7 @@ struct account {
 	int64_t since_mono; /* owned */
 	struct uuid user_id;
 	char email[MSG_EMAIL_SIZE];
-	int64_t conn_cap; /* of its server, by the quirks; 0: the usual number */
+	int64_t conn_cap; /* of its server, by quirks; 0: the usual number */
 	int64_t avoid_msecs; /* LEAVING: not claimed again for so long */
 	char leave_why[64];
 
@@ -129,7 +129,7 @@ void account_poll_near(struct account *account, struct accounts *accounts);
 /* The pass is over: what was asked for meanwhile it may not have seen. */
 void account_poll_again(struct account *account);
 
-/* --- what is to be looked at ------------------------------------------------ */
+/* --- what is to be looked at ---------------------------------------------- */
 
 /* Something changed: on_due comes at the end of this turn of the loop. */
 void accounts_look_soon(struct accounts *accounts);

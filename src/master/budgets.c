@@ -3,8 +3,8 @@
  *
  * Runs in: master.  Never blocks.
  *
- * Counters per host, account and resource are kept in one place: claim_take() and
- * claim_put_back() are the only functions that change them.
+ * Counters per host, account and resource are kept in one place: claim_take()
+ * and claim_put_back() are the only functions that change them.
  */
 #include "master/budgets.h"
 
@@ -34,8 +34,8 @@ struct budget_host {
 	size_t n_claims; /* claims that point here; 0: free it */
 };
 
-struct claim {
-	TAILQ_ENTRY(claim) entry;
+struct budget_claim {
+	TAILQ_ENTRY(budget_claim) entry;
 	uint32_t generation;
 	struct uuid account;
 	size_t account_cap; /* 0: the usual number */
@@ -47,7 +47,7 @@ struct claim {
 	bool is_asked; /* ... but the gate has not answered yet */
 };
 
-TAILQ_HEAD(claim_list, claim);
+TAILQ_HEAD(claim_list, budget_claim);
 
 struct budgets {
 	const struct conf *conf;
@@ -73,7 +73,8 @@ budgets_idle_cap(const struct conf *conf, const char *host)
 }
 
 size_t
-budgets_account_in_use(const struct budgets *budgets, const struct uuid *account)
+budgets_account_in_use(const struct budgets *budgets,
+    const struct uuid *account)
 {
 	return (size_t)(uintptr_t)idmap_get(&budgets->accounts, account);
 }
@@ -87,14 +88,14 @@ budgets_clerks(const struct conf *conf)
 }
 
 static size_t
-claim_account_cap(const struct claim *claim)
+claim_account_cap(const struct budget_claim *claim)
 {
 	return claim->account_cap != 0 && claim->account_cap < ACCOUNT_CAP ?
 	    claim->account_cap : ACCOUNT_CAP;
 }
 
 static bool
-claim_fits(const struct budgets *budgets, const struct claim *claim)
+claim_fits(const struct budgets *budgets, const struct budget_claim *claim)
 {
 	const struct conf *conf = budgets->conf;
 	const struct budget_host *host = claim->host;
@@ -124,7 +125,8 @@ claim_fits(const struct budgets *budgets, const struct claim *claim)
 }
 
 static void
-budgets_count_connection(struct budgets *budgets, const struct uuid *account, int by)
+budgets_count_connection(struct budgets *budgets, const struct uuid *account,
+    int by)
 {
 	size_t n = budgets_account_in_use(budgets, account) + (size_t)by;
 
@@ -135,7 +137,7 @@ budgets_count_connection(struct budgets *budgets, const struct uuid *account, in
 }
 
 static void
-claim_count(struct budgets *budgets, struct claim *claim, int by)
+claim_count(struct budgets *budgets, struct budget_claim *claim, int by)
 {
 	budgets->used[claim->msg.resource] += (size_t)by;
 	if (claim->msg.resource == RESOURCE_SOCKET) {
@@ -155,7 +157,7 @@ claim_count(struct budgets *budgets, struct claim *claim, int by)
 }
 
 static bool
-claim_is_gated(const struct budgets *budgets, const struct claim *claim)
+claim_is_gated(const struct budgets *budgets, const struct budget_claim *claim)
 {
 	return budgets->gate.ask != NULL &&
 	    claim->msg.resource == RESOURCE_ACCOUNT &&
@@ -163,13 +165,13 @@ claim_is_gated(const struct budgets *budgets, const struct claim *claim)
 }
 
 static uint64_t
-claim_tag(const struct claim *claim)
+claim_tag(const struct budget_claim *claim)
 {
 	return (uint64_t)claim->generation << 32 | claim->msg.want_id;
 }
 
 static void
-claim_take(struct budgets *budgets, struct claim *claim)
+claim_take(struct budgets *budgets, struct budget_claim *claim)
 {
 	claim_count(budgets, claim, 1);
 	claim->is_taken = true;
@@ -177,7 +179,7 @@ claim_take(struct budgets *budgets, struct claim *claim)
 }
 
 static void
-claim_put_back(struct budgets *budgets, struct claim *claim)
+claim_put_back(struct budgets *budgets, struct budget_claim *claim)
 {
 	claim_count(budgets, claim, -1);
 	claim->is_taken = claim->is_asked = false;
@@ -214,7 +216,7 @@ budget_host_get(struct budgets *budgets, const char *name)
 }
 
 static void
-claim_free(struct budgets *budgets, struct claim *claim)
+claim_free(struct budgets *budgets, struct budget_claim *claim)
 {
 	if (claim->host != NULL && --claim->host->n_claims == 0) {
 		TAILQ_REMOVE(&budgets->hosts, claim->host, entry);
@@ -226,7 +228,7 @@ claim_free(struct budgets *budgets, struct claim *claim)
 /* --- answers ------------------------------------------------------------ */
 
 static void
-claim_say_yes(struct budgets *budgets, const struct claim *claim)
+claim_say_yes(struct budgets *budgets, const struct budget_claim *claim)
 {
 	struct msg_grant grant = { .want_id = claim->msg.want_id,
 		.is_granted = 1 };
@@ -235,7 +237,7 @@ claim_say_yes(struct budgets *budgets, const struct claim *claim)
 }
 
 static void
-claim_say_no(struct budgets *budgets, const struct claim *claim)
+claim_say_no(struct budgets *budgets, const struct budget_claim *claim)
 {
 	static const char *const names[RESOURCE_COUNT] = {
 		[RESOURCE_SOCKET] = "connection to this host",
@@ -259,7 +261,7 @@ claim_say_no(struct budgets *budgets, const struct claim *claim)
 }
 
 static void
-claim_grant(struct budgets *budgets, struct claim *claim)
+claim_grant(struct budgets *budgets, struct budget_claim *claim)
 {
 	claim_take(budgets, claim);
 	if (claim_is_gated(budgets, claim)) {
@@ -272,14 +274,14 @@ claim_grant(struct budgets *budgets, struct claim *claim)
 }
 
 static void
-claim_let_wait(struct budgets *budgets, struct claim *claim)
+claim_let_wait(struct budgets *budgets, struct budget_claim *claim)
 {
 	TAILQ_INSERT_TAIL(&budgets->waiting, claim, entry);
 	budgets->n_waiting++;
 }
 
 static void
-claim_refuse(struct budgets *budgets, struct claim *claim)
+claim_refuse(struct budgets *budgets, struct budget_claim *claim)
 {
 	claim_say_no(budgets, claim);
 	claim_free(budgets, claim);
@@ -289,7 +291,7 @@ claim_refuse(struct budgets *budgets, struct claim *claim)
 static void
 budgets_serve(struct budgets *budgets, int64_t now)
 {
-	struct claim *claim, *next;
+	struct budget_claim *claim, *next;
 
 	TAILQ_FOREACH_SAFE(claim, &budgets->waiting, entry, next) {
 		if (claim->not_before > now || !claim_fits(budgets, claim))
@@ -303,7 +305,7 @@ budgets_serve(struct budgets *budgets, int64_t now)
 int64_t
 budgets_expire(struct budgets *budgets, int64_t now)
 {
-	struct claim *claim, *next;
+	struct budget_claim *claim, *next;
 	int64_t first = -1, at;
 
 	TAILQ_FOREACH_SAFE(claim, &budgets->waiting, entry, next) {
@@ -328,7 +330,7 @@ void
 budgets_answer_gate(struct budgets *budgets, uint64_t tag, bool is_granted,
     int64_t now)
 {
-	struct claim *claim;
+	struct budget_claim *claim;
 
 	TAILQ_FOREACH(claim, &budgets->granted, entry)
 		if (claim->is_asked && claim_tag(claim) == tag)
@@ -351,11 +353,12 @@ budgets_answer_gate(struct budgets *budgets, uint64_t tag, bool is_granted,
 /* --- asking ------------------------------------------------------------- */
 
 static bool
-budgets_is_sane(const struct budgets *budgets, uint32_t generation, uint32_t want_id)
+budgets_is_sane(const struct budgets *budgets, uint32_t generation,
+    uint32_t want_id)
 {
 	const struct claim_list *lists[2] = { &budgets->waiting,
 		&budgets->granted };
-	const struct claim *claim;
+	const struct budget_claim *claim;
 	size_t i, n = 0;
 
 	for (i = 0; i < 2; i++) {
@@ -376,7 +379,7 @@ budgets_acquire(struct budgets *budgets, uint32_t generation,
     const struct msg_want *msg, int64_t now)
 {
 	int64_t wait = msg->wait_msecs;
-	struct claim *claim;
+	struct budget_claim *claim;
 
 	if (!budgets_is_sane(budgets, generation, msg->want_id))
 		return -1;
@@ -401,10 +404,10 @@ budgets_acquire(struct budgets *budgets, uint32_t generation,
 
 static void
 budgets_remove(struct budgets *budgets, struct claim_list *list,
-    uint32_t generation, bool (*is_it)(const struct claim *, const void *),
-    const void *arg)
+    uint32_t generation,
+    bool (*is_it)(const struct budget_claim *, const void *), const void *arg)
 {
-	struct claim *claim, *next;
+	struct budget_claim *claim, *next;
 
 	TAILQ_FOREACH_SAFE(claim, list, entry, next) {
 		if (claim->generation != generation || !is_it(claim, arg))
@@ -420,7 +423,7 @@ budgets_remove(struct budgets *budgets, struct claim_list *list,
 }
 
 static bool
-claim_has_id(const struct claim *claim, const void *arg)
+claim_has_id(const struct budget_claim *claim, const void *arg)
 {
 	const uint32_t *want_id = arg;
 
@@ -431,13 +434,15 @@ void
 budgets_release(struct budgets *budgets, uint32_t generation,
     uint32_t want_id, int64_t now)
 {
-	budgets_remove(budgets, &budgets->waiting, generation, claim_has_id, &want_id);
-	budgets_remove(budgets, &budgets->granted, generation, claim_has_id, &want_id);
+	budgets_remove(budgets, &budgets->waiting, generation, claim_has_id,
+	    &want_id);
+	budgets_remove(budgets, &budgets->granted, generation, claim_has_id,
+	    &want_id);
 	budgets_expire(budgets, now);
 }
 
 static bool
-claim_is_any(const struct claim *claim, const void *arg)
+claim_is_any(const struct budget_claim *claim, const void *arg)
 {
 	(void)claim;
 	(void)arg;
@@ -447,13 +452,15 @@ claim_is_any(const struct claim *claim, const void *arg)
 void
 budgets_release_child(struct budgets *budgets, uint32_t generation, int64_t now)
 {
-	budgets_remove(budgets, &budgets->waiting, generation, claim_is_any, NULL);
-	budgets_remove(budgets, &budgets->granted, generation, claim_is_any, NULL);
+	budgets_remove(budgets, &budgets->waiting, generation, claim_is_any,
+	    NULL);
+	budgets_remove(budgets, &budgets->granted, generation, claim_is_any,
+	    NULL);
 	budgets_expire(budgets, now);
 }
 
 static bool
-claim_is_of_work(const struct claim *claim, const void *arg)
+claim_is_of_work(const struct budget_claim *claim, const void *arg)
 {
 	(void)arg;
 	return claim->msg.resource != RESOURCE_DATABASE;
@@ -462,7 +469,8 @@ claim_is_of_work(const struct claim *claim, const void *arg)
 void
 budgets_release_work(struct budgets *budgets, uint32_t generation, int64_t now)
 {
-	budgets_remove(budgets, &budgets->waiting, generation, claim_is_any, NULL);
+	budgets_remove(budgets, &budgets->waiting, generation, claim_is_any,
+	    NULL);
 	budgets_remove(budgets, &budgets->granted, generation, claim_is_of_work,
 	    NULL);
 	budgets_expire(budgets, now);
@@ -495,7 +503,7 @@ void
 budgets_free(struct budgets **budgets_p)
 {
 	struct budgets *budgets = *budgets_p;
-	struct claim *claim;
+	struct budget_claim *claim;
 
 	if (budgets == NULL)
 		return;

@@ -4,9 +4,9 @@
  * Runs in: master.  Never blocks.  Pure but for the answers it sends: time is
  * a parameter.
  *
- * A child asks by want_id; what it has got is its own until it is given back or the child
- * is gone, so SIGKILL leaks nothing (R-CONN-1, R-CONN-2, R-MEM-1).  Who must
- * wait waits in order, up to a deadline of its own choosing.
+ * A child acquires by want_id, and has it until it is released or the child is
+ * gone, so SIGKILL leaks nothing (R-CONN-1, R-CONN-2, R-MEM-1).  Who must wait
+ * waits in order, up to a deadline of its own choosing.
  *
  * One child at a time logs in to an account: when its password is wrong, the
  * next knows before it tries (R-LIFE-6).  A refused child keeps its turn until
@@ -32,8 +32,8 @@ struct budgets *budgets_new(const struct conf *conf,
 void budgets_free(struct budgets **budgets);
 
 /* Who counts the connections of an account over all workers; the answer to
- * ask() is budgets_answer_gate(), perhaps before it returns.  Without a gate this
- * worker's own count is all. */
+ * ask() is budgets_answer_gate(), perhaps before it returns.  Without a gate
+ * this worker's own count is all. */
 struct budgets_gate {
 	void (*ask)(void *arg, const struct uuid *account, size_t cap,
 	    uint64_t tag);
@@ -58,7 +58,8 @@ void budgets_release(struct budgets *budgets, uint32_t generation,
 void budgets_release_work(struct budgets *budgets, uint32_t generation,
     int64_t now);
 /* The child is gone. */
-void budgets_release_child(struct budgets *budgets, uint32_t generation, int64_t now);
+void budgets_release_child(struct budgets *budgets, uint32_t generation,
+    int64_t now);
 /* Refuses those who waited too long, asks again at the gate; when it is to be
  * called next, -1: there is no such moment. */
 int64_t budgets_expire(struct budgets *budgets, int64_t now);

@@ -179,7 +179,8 @@ life_kill(struct child *child)
 {
 	if (child->pid != 0)
 		kill(child->pid, SIGKILL);
-	life_change_state(child, CHILD_KILLED, child->pid != 0 ? 0 : MAKE_MSECS);
+	life_change_state(child, CHILD_KILLED,
+	    child->pid != 0 ? 0 : MAKE_MSECS);
 }
 
 static void

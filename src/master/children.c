@@ -243,7 +243,8 @@ children_new(const struct children_params *params)
 	log_init(&children->log, LOG_PROC, "%s", "");
 	TAILQ_INIT(&children->list);
 	TAILQ_INIT(&children->gone);
-	children->bury = event_new(params->base, -1, 0, children_on_bury, children);
+	children->bury =
+	    event_new(params->base, -1, 0, children_on_bury, children);
 	answers = spawn_answers(&err);
 	if (answers == -1)
 		die(EX_OSERR, "%s", err.text);

@@ -20,7 +20,7 @@ struct account;
 struct clerk;
 struct event;
 struct event_base;
-struct pool;
+struct child_pool;
 struct running_job;
 
 #define CHILD_STATES(X)                                                      \
@@ -79,7 +79,7 @@ struct child {
 	bool has_reported;	   /* its failure is known already */
 
 	/* pool.c */
-	struct pool *pool; /* NULL: it came with its work */
+	struct child_pool *pool; /* NULL: it came with its work */
 	bool has_worked;   /* ended a piece of work, well or not */
 	bool is_old;	   /* settings changed: ends after this work */
 };

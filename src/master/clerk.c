@@ -31,8 +31,8 @@
 /* Without PostgreSQL, look for it so often. */
 #define PROBE_MSECS 3000
 
-struct question {
-	TAILQ_ENTRY(question) entry;
+struct clerk_question {
+	TAILQ_ENTRY(clerk_question) entry;
 	enum msg_type type;
 	union msg_payload payload;
 	struct uuid about;
@@ -51,14 +51,14 @@ struct clerk {
 	unsigned failures; /* clerks lost in a row without an answer */
 	struct event *respawn;
 	struct event *probe;
-	TAILQ_HEAD(, question) questions;
+	TAILQ_HEAD(, clerk_question) questions;
 	size_t n, n_sent;
 	char why_away[128]; /* as logged */
 	bool is_stopped;
 };
 
 static void
-hire(struct clerk *clerk)
+clerk_hire(struct clerk *clerk)
 {
 	struct err err = ERR_INIT;
 
@@ -77,17 +77,17 @@ hire(struct clerk *clerk)
 }
 
 static void
-on_respawn(evutil_socket_t fd, short what, void *arg)
+clerk_on_respawn(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	hire(arg);
+	clerk_hire(arg);
 }
 
 static void
-send_ahead(struct clerk *clerk)
+clerk_send_ahead(struct clerk *clerk)
 {
-	struct question *q;
+	struct clerk_question *q;
 
 	if (clerk->child == NULL || !clerk->is_ready)
 		return;
@@ -109,7 +109,7 @@ void
 clerk_ask(struct clerk *clerk, enum msg_type type, const void *payload,
     size_t size, const struct uuid *about, clerk_on_done on_done)
 {
-	struct question *q;
+	struct clerk_question *q;
 
 	if (clerk->is_stopped)
 		return;
@@ -123,13 +123,13 @@ clerk_ask(struct clerk *clerk, enum msg_type type, const void *payload,
 	clerk->n++;
 	if (clerk->child == NULL &&
 	    !event_pending(clerk->respawn, EV_TIMEOUT, NULL))
-		hire(clerk);
-	send_ahead(clerk);
+		clerk_hire(clerk);
+	clerk_send_ahead(clerk);
 }
 
 static void
-finish(struct clerk *clerk, struct question *q, enum err_kind outcome,
-    const char *text)
+question_finish(struct clerk *clerk, struct clerk_question *q,
+    enum err_kind outcome, const char *text)
 {
 	TAILQ_REMOVE(&clerk->questions, q, entry);
 	clerk->n--;
@@ -142,7 +142,7 @@ finish(struct clerk *clerk, struct question *q, enum err_kind outcome,
 
 /* Whether PostgreSQL is there is seen by who asks it. */
 static void
-learn(struct clerk *clerk, enum err_kind outcome, const char *text)
+clerk_learn(struct clerk *clerk, enum err_kind outcome, const char *text)
 {
 	bool is_up = outcome != ERR_DATABASE;
 
@@ -167,7 +167,7 @@ learn(struct clerk *clerk, enum err_kind outcome, const char *text)
 
 /* Nobody's account: a cheap question that needs PostgreSQL. */
 static void
-on_probe(evutil_socket_t fd, short what, void *arg)
+clerk_on_probe(evutil_socket_t fd, short what, void *arg)
 {
 	struct clerk *clerk = arg;
 	struct msg_take_over nobody = { .owner = "" };
@@ -183,7 +183,7 @@ void
 clerk_answered(struct clerk *clerk, struct child *child,
     const struct msg_clerk_done *done)
 {
-	struct question *q = TAILQ_FIRST(&clerk->questions);
+	struct clerk_question *q = TAILQ_FIRST(&clerk->questions);
 
 	if (child != clerk->child || q == NULL || !q->is_sent ||
 	    q->type != done->request) {
@@ -191,7 +191,7 @@ clerk_answered(struct clerk *clerk, struct child *child,
 		return;
 	}
 	clerk->failures = 0;
-	learn(clerk, done->outcome, done->text);
+	clerk_learn(clerk, done->outcome, done->text);
 	if (done->outcome != ERR_NONE && done->outcome != ERR_DATABASE)
 		log_warn(&clerk->log, "%s: %s", msg_type_name(done->request),
 		    done->text);
@@ -200,8 +200,8 @@ clerk_answered(struct clerk *clerk, struct child *child,
 		child_prolong(clerk->child, clerk->patience_msecs);
 	else
 		child_is_done(clerk->child);
-	finish(clerk, q, done->outcome, done->text);
-	send_ahead(clerk);
+	question_finish(clerk, q, done->outcome, done->text);
+	clerk_send_ahead(clerk);
 }
 
 void
@@ -210,7 +210,7 @@ clerk_ready(struct clerk *clerk, struct child *child)
 	if (clerk->child != child)
 		return;
 	clerk->is_ready = true;
-	send_ahead(clerk);
+	clerk_send_ahead(clerk);
 	/* The first child of the main clerk: sockets, template and children
 	 * are there. */
 	if (clerk == clerk->m->clerk && !clerk->m->is_ready) {
@@ -224,7 +224,7 @@ void
 clerk_ended(struct clerk *clerk, struct child *child)
 {
 	bool is_wished = child_end_meaning(child) == MEANS_AGAIN;
-	struct question *q, *next;
+	struct clerk_question *q, *next;
 	char how[64];
 
 	if (clerk->child != child)
@@ -238,14 +238,15 @@ clerk_ended(struct clerk *clerk, struct child *child)
 		    clerk->n_sent, child->why);
 	if (q != NULL && q->is_sent && !is_wished &&
 	    ++q->tries >= TRIES_MAX)
-		finish(clerk, q, ERR_TEMPORARY, "the clerk died of it");
+		question_finish(clerk, q, ERR_TEMPORARY,
+		    "the clerk died of it");
 	TAILQ_FOREACH_SAFE(q, &clerk->questions, entry, next)
 		q->is_sent = false;
 	clerk->n_sent = 0;
 	if (clerk->is_stopped)
 		return;
 	if (is_wished) {
-		hire(clerk);
+		clerk_hire(clerk);
 		return;
 	}
 	clerk->failures++;
@@ -275,7 +276,7 @@ clerk_stop(struct clerk *clerk)
 bool
 clerk_is_asked(const struct clerk *clerk, enum msg_type type)
 {
-	const struct question *q;
+	const struct clerk_question *q;
 
 	TAILQ_FOREACH(q, &clerk->questions, entry)
 		if (q->type == type)
@@ -299,8 +300,8 @@ clerk_new(struct master *m, const char *name, int64_t patience_msecs)
 	clerk->patience_msecs = patience_msecs;
 	log_init(&clerk->log, LOG_CORE, "clerk=%s", name);
 	TAILQ_INIT(&clerk->questions);
-	clerk->respawn = event_new(m->base, -1, 0, on_respawn, clerk);
-	clerk->probe = event_new(m->base, -1, 0, on_probe, clerk);
+	clerk->respawn = event_new(m->base, -1, 0, clerk_on_respawn, clerk);
+	clerk->probe = event_new(m->base, -1, 0, clerk_on_probe, clerk);
 	return clerk;
 }
 
@@ -308,7 +309,7 @@ void
 clerk_free(struct clerk **clerk_p)
 {
 	struct clerk *clerk = *clerk_p;
-	struct question *q;
+	struct clerk_question *q;
 
 	if (clerk == NULL)
 		return;

@@ -3,8 +3,8 @@
  *
  * Runs in: master.  Never blocks.
  *
- * The answer proper (MSG_FACTS, MSG_BRIEFING, MSG_LIVE_IDS, MSG_DUE_JOBS) comes through
- * relay.c; on_done tells that it is complete.  A clerk that dies or hangs is
+ * The answer proper (MSG_FACTS, MSG_BRIEFING, MSG_LIVE_IDS, MSG_DUE_JOBS) comes
+ * through messages.c; on_done tells that it is complete.  A clerk that dies or hangs is
  * replaced and asked again.
  */
 #ifndef MASTER_CLERK_H
@@ -36,7 +36,7 @@ void clerk_ask(struct clerk *clerk, enum msg_type type, const void *payload,
 bool clerk_is_asked(const struct clerk *clerk, enum msg_type type);
 size_t clerk_backlog(const struct clerk *clerk);
 
-/* From children and relay. */
+/* From messages.c. */
 void clerk_ready(struct clerk *clerk, struct child *child);
 void clerk_answered(struct clerk *clerk, struct child *child,
     const struct msg_clerk_done *done);

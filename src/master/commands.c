@@ -26,7 +26,7 @@
 
 enum needs { NEEDS_NOTHING, NEEDS_ACCOUNT };
 
-struct command {
+struct control_command {
 	const char *name;
 	enum needs needs;
 	/* Fills `reply`; -1 with the reason for the client. */
@@ -256,7 +256,7 @@ command_metrics(struct master *m, json_t *request, struct account *account,
 	return 0;
 }
 
-static const struct command commands[] = {
+static const struct control_command commands[] = {
 	{ "status", NEEDS_NOTHING, command_status },
 	{ "ps", NEEDS_NOTHING, command_ps },
 	{ "explain", NEEDS_ACCOUNT, command_explain },
@@ -286,7 +286,8 @@ command_find_account(struct master *m, json_t *request, struct err *err)
 }
 
 static int
-command_run_line(struct master *m, json_t *request, json_t *reply, struct err *err)
+command_run_line(struct master *m, json_t *request, json_t *reply,
+    struct err *err)
 {
 	const char *name = json_string_value(json_object_get(request, "cmd"));
 	struct account *account = NULL;

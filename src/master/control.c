@@ -45,8 +45,8 @@
 /* Descriptors that no client gets: those are Redis's and the children's. */
 #define RESERVE (SPAWN_RESERVE / 2)
 
-struct client {
-	TAILQ_ENTRY(client) entry;
+struct control_client {
+	TAILQ_ENTRY(control_client) entry;
 	struct control *control;
 	struct bufferevent *bev;
 	struct event *line_timer; /* it has begun one */
@@ -57,12 +57,13 @@ struct control {
 	char path[108];
 	struct evconnlistener *listener;
 	struct event *resume;
-	TAILQ_HEAD(, client) clients; /* who was silent longest is first */
+	/* who was silent longest is first */
+	TAILQ_HEAD(, control_client) clients;
 	size_t n_clients;
 };
 
 static void
-client_free(struct client *client)
+client_free(struct control_client *client)
 {
 	TAILQ_REMOVE(&client->control->clients, client, entry);
 	client->control->n_clients--;
@@ -72,7 +73,7 @@ client_free(struct client *client)
 }
 
 static void
-client_is_heard(struct client *client)
+client_is_heard(struct control_client *client)
 {
 	struct control *control = client->control;
 
@@ -81,7 +82,7 @@ client_is_heard(struct client *client)
 }
 
 static void
-on_line_timer(evutil_socket_t fd, short what, void *arg)
+client_on_line_timer(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
@@ -90,7 +91,7 @@ on_line_timer(evutil_socket_t fd, short what, void *arg)
 
 /* Byte for byte, an unfinished line would last for ever. */
 static void
-client_watch_line(struct client *client, bool is_begun)
+client_watch_line(struct control_client *client, bool is_begun)
 {
 	if (!is_begun)
 		event_del(client->line_timer);
@@ -99,9 +100,9 @@ client_watch_line(struct client *client, bool is_begun)
 }
 
 static void
-on_read(struct bufferevent *bev, void *arg)
+client_on_read(struct bufferevent *bev, void *arg)
 {
-	struct client *client = arg;
+	struct control_client *client = arg;
 	struct evbuffer *in = bufferevent_get_input(bev);
 	char *line, *answer;
 	size_t len;
@@ -132,15 +133,15 @@ on_read(struct bufferevent *bev, void *arg)
 }
 
 static void
-on_written(struct bufferevent *bev, void *arg)
+client_on_written(struct bufferevent *bev, void *arg)
 {
 	/* Lines may have come in meanwhile. */
 	if (evbuffer_get_length(bufferevent_get_input(bev)) > 0)
-		on_read(bev, arg);
+		client_on_read(bev, arg);
 }
 
 static void
-on_end(struct bufferevent *bev, short what, void *arg)
+client_on_end(struct bufferevent *bev, short what, void *arg)
 {
 	(void)bev;
 	(void)what;
@@ -148,7 +149,7 @@ on_end(struct bufferevent *bev, short what, void *arg)
 }
 
 static bool
-may_connect(int fd)
+client_may_connect(int fd)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -159,7 +160,7 @@ may_connect(int fd)
 
 /* The lowest free number is what a new one gets. */
 static bool
-has_descriptors(int fd)
+control_has_descriptors(int fd)
 {
 	struct rlimit limit;
 
@@ -168,7 +169,7 @@ has_descriptors(int fd)
 }
 
 static void
-on_resume(evutil_socket_t fd, short what, void *arg)
+control_on_resume(evutil_socket_t fd, short what, void *arg)
 {
 	struct control *control = arg;
 
@@ -179,7 +180,7 @@ on_resume(evutil_socket_t fd, short what, void *arg)
 
 /* Whom we cannot let in would wake us for ever. */
 static void
-on_accept_error(struct evconnlistener *listener, void *arg)
+control_on_accept_error(struct evconnlistener *listener, void *arg)
 {
 	struct control *control = arg;
 
@@ -189,18 +190,18 @@ on_accept_error(struct evconnlistener *listener, void *arg)
 }
 
 static void
-on_accept(struct evconnlistener *listener, evutil_socket_t fd,
+control_on_accept(struct evconnlistener *listener, evutil_socket_t fd,
     struct sockaddr *from, int from_len, void *arg)
 {
 	static const struct timeval read_tv = { READ_SECS, 0 };
 	static const struct timeval write_tv = { WRITE_SECS, 0 };
 	struct control *control = arg;
-	struct client *client;
+	struct control_client *client;
 
 	(void)listener;
 	(void)from;
 	(void)from_len;
-	if (!may_connect(fd) || !has_descriptors(fd)) {
+	if (!client_may_connect(fd) || !control_has_descriptors(fd)) {
 		close(fd);
 		return;
 	}
@@ -216,10 +217,11 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 		return;
 	}
 	client->line_timer = event_new(control->m->base, -1, 0,
-	    on_line_timer, client);
+	    client_on_line_timer, client);
 	TAILQ_INSERT_TAIL(&control->clients, client, entry);
 	control->n_clients++;
-	bufferevent_setcb(client->bev, on_read, on_written, on_end, client);
+	bufferevent_setcb(client->bev, client_on_read, client_on_written,
+	    client_on_end, client);
 	bufferevent_setwatermark(client->bev, EV_READ, 0, CONTROL_LINE_MAX);
 	bufferevent_set_timeouts(client->bev, &read_tv, &write_tv);
 	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
@@ -229,7 +231,7 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 
 /* A socket nobody listens on is what a killed master left. */
 static int
-remove_stale(const struct sockaddr_un *addr, struct err *err)
+control_remove_stale(const struct sockaddr_un *addr, struct err *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 	    0);
@@ -253,7 +255,7 @@ remove_stale(const struct sockaddr_un *addr, struct err *err)
 }
 
 static int
-listen_unix(struct control *control, struct err *err)
+control_listen(struct control *control, struct err *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	mode_t old;
@@ -263,7 +265,7 @@ listen_unix(struct control *control, struct err *err)
 	    sizeof(addr.sun_path))
 		return err_set(err, ERR_CONFIG,
 		    "control_socket: the path is too long");
-	if (remove_stale(&addr, err) == -1)
+	if (control_remove_stale(&addr, err) == -1)
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	old = umask(0177);
@@ -277,10 +279,11 @@ listen_unix(struct control *control, struct err *err)
 		return -1;
 	}
 	umask(old);
-	control->listener = evconnlistener_new(control->m->base, on_accept,
-	    control, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-	evconnlistener_set_error_cb(control->listener, on_accept_error);
-	control->resume = event_new(control->m->base, -1, 0, on_resume,
+	control->listener =
+	    evconnlistener_new(control->m->base, control_on_accept, control,
+		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	evconnlistener_set_error_cb(control->listener, control_on_accept_error);
+	control->resume = event_new(control->m->base, -1, 0, control_on_resume,
 	    control);
 	return 0;
 }
@@ -293,7 +296,7 @@ control_new(struct control **control_r, struct master *m, struct err *err)
 	control->m = m;
 	TAILQ_INIT(&control->clients);
 	conf_control_socket(m->conf, control->path, sizeof(control->path));
-	if (listen_unix(control, err) == -1) {
+	if (control_listen(control, err) == -1) {
 		control_free(&control);
 		return -1;
 	}

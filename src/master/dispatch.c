@@ -307,7 +307,8 @@ polls_place(struct turn *turn)
 		return;
 	child = pool_idle(turn->m->polls);
 	if (turn->n_due > 1)
-		qsort(turn->due, turn->n_due, sizeof(*turn->due), polls_by_time);
+		qsort(turn->due, turn->n_due, sizeof(*turn->due),
+		    polls_by_time);
 	for (i = 0; i < turn->n_due; i++) {
 		ready = polls_ready(turn, turn->due[i].account);
 		if (ready > turn->now) {
@@ -322,8 +323,8 @@ polls_place(struct turn *turn)
 	}
 	if (wanted > 0)
 		dispatch_look_at(turn, turn->now + NO_CHILD_YET_MSECS);
-	dispatch_look_at(turn, pool_grow(turn->m->polls, wanted, &turn->forks_left,
-	    turn->now));
+	dispatch_look_at(turn,
+	    pool_grow(turn->m->polls, wanted, &turn->forks_left, turn->now));
 }
 
 /* --- taking over --- */

@@ -15,18 +15,18 @@
 #include "master/hosts.h"
 #include "master/reply.h"
 
-struct story {
+struct account_story {
 	const struct master *m;
 	const struct account *account;
 	json_t *reply, *chain;
 	int64_t now; /* mono */
 };
 
-static void story_say(struct story *s, const char *label, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+static void story_say(struct account_story *s, const char *label,
+    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 static void
-story_say(struct story *s, const char *label, const char *fmt, ...)
+story_say(struct account_story *s, const char *label, const char *fmt, ...)
 {
 	char text[600], line[640], clean[1800];
 	va_list ap;
@@ -42,7 +42,7 @@ story_say(struct story *s, const char *label, const char *fmt, ...)
 #define SPAN_SIZE 48
 
 static const char *
-story_in(const struct story *s, char out[SPAN_SIZE], int64_t when_mono)
+story_in(const struct account_story *s, char out[SPAN_SIZE], int64_t when_mono)
 {
 	char span[32];
 
@@ -56,7 +56,7 @@ story_in(const struct story *s, char out[SPAN_SIZE], int64_t when_mono)
 
 /* Seconds until then, rounded up; never less than 0. */
 static int64_t
-story_secs_to(const struct story *s, int64_t when_mono)
+story_secs_to(const struct account_story *s, int64_t when_mono)
 {
 	return when_mono > s->now ? (when_mono - s->now + 999) / 1000 : 0;
 }
@@ -70,7 +70,7 @@ story_span(char out[SPAN_SIZE], int64_t secs)
 /* --- who ---------------------------------------------------------------- */
 
 static void
-story_tell_owner(struct story *s)
+story_tell_owner(struct account_story *s)
 {
 	const struct account *a = s->account;
 	int64_t left = keeper_lease_left(s->m->keeper, &a->id);
@@ -87,15 +87,15 @@ story_tell_owner(struct story *s)
 	reply_number(s->reply, "lease_left_s", left > 0 ? left / 1000 : 0);
 	reply_number(s->reply, "epoch", a->epoch);
 	story_say(s, "owner", "this worker, %s since %s: %s",
-	    ownership_state_name(a->state), story_span(text, (s->now - a->since_mono) /
-		1000), s->m->worker_id);
+	    ownership_state_name(a->state),
+	    story_span(text, (s->now - a->since_mono) / 1000), s->m->worker_id);
 	story_say(s, "lease", "%lld s left, renewed each %lld s, epoch %lld",
 	    (long long)(left > 0 ? left / 1000 : 0),
 	    (long long)s->m->conf->lease_renew, (long long)a->epoch);
 }
 
 static void
-story_tell_tier(struct story *s)
+story_tell_tier(struct account_story *s)
 {
 	const struct account *a = s->account;
 	char text[SPAN_SIZE];
@@ -109,11 +109,12 @@ story_tell_tier(struct story *s)
 	reply_number(s->reply, "last_mail_at", a->facts.last_mail_secs);
 	story_say(s, "tier", "%s: %s", tier_name(a->tier), a->rule);
 	if (a->session_until_mono > s->now)
-		story_say(s, "session", "ends %s unless it is refreshed", story_in(s,
-		    text, a->session_until_mono));
+		story_say(s, "session", "ends %s unless it is refreshed",
+		    story_in(s, text, a->session_until_mono));
 	if (a->facts.last_mail_secs > 0)
-		story_say(s, "last mail", "%s ago", story_span(text, clock_wall_secs() -
-		    a->facts.last_mail_secs));
+		story_say(s, "last mail", "%s ago",
+		    story_span(text,
+			clock_wall_secs() - a->facts.last_mail_secs));
 }
 
 /* --- connections -------------------------------------------------------- */
@@ -130,7 +131,7 @@ story_idle_word(const struct account *a)
 }
 
 static void
-story_tell_idle(struct story *s)
+story_tell_idle(struct account_story *s)
 {
 	const struct account *a = s->account;
 	char text[SPAN_SIZE];
@@ -139,8 +140,9 @@ story_tell_idle(struct story *s)
 	reply_text(s->reply, "no_idle", no_idle_name(a->no_idle));
 	reply_text(s->reply, "no_idle_reason", no_idle_reason(a->no_idle));
 	if (account_is_idling(a))
-		story_say(s, "idle", "on INBOX for %s, pid %d: %s", story_span(text,
-		    (s->now - a->hot->idling_since_mono) / 1000),
+		story_say(s, "idle", "on INBOX for %s, pid %d: %s",
+		    story_span(text,
+			(s->now - a->hot->idling_since_mono) / 1000),
 		    (int)a->hot->pid, a->hot->activity);
 	else if (a->hot != NULL)
 		story_say(s, "idle", "%s, pid %d: %s", story_idle_word(a),
@@ -149,14 +151,15 @@ story_tell_idle(struct story *s)
 		story_say(s, "idle", "polled often instead, because %s",
 		    no_idle_reason(a->no_idle));
 	else if (a->tier == TIER_HOT && a->health.refusals > 0)
-		story_say(s, "idle", "not while the login is refused: polls try it");
+		story_say(s, "idle",
+		    "not while the login is refused: polls try it");
 	else if (a->tier == TIER_HOT)
-		story_say(s, "idle", "no connection yet, next try %s", story_in(s, text,
-		    health_hot_next(&a->health)));
+		story_say(s, "idle", "no connection yet, next try %s",
+		    story_in(s, text, health_hot_next(&a->health)));
 }
 
 static void
-story_tell_budgets(struct story *s)
+story_tell_budgets(struct account_story *s)
 {
 	const struct account *a = s->account;
 	const struct master *m = s->m;
@@ -171,46 +174,55 @@ story_tell_budgets(struct story *s)
 	reply_number(s->reply, "host_cap", (int64_t)cap);
 	reply_number(s->reply, "hot_accounts", (int64_t)n_hot);
 	reply_number(s->reply, "hot_budget", m->conf->hot_budget_per_worker);
-	story_say(s, "budget", "%zu connection%s of this account; %zu of %zu to %s, "
-	    "of which %zu may idle", own, own == 1 ? "" : "s", used, cap,
-	    a->host, policy_idle_share(cap));
-	story_say(s, "budget", "%zu of %lld hot accounts; %zu of %lld PostgreSQL "
-	    "sessions", n_hot, (long long)m->conf->hot_budget_per_worker,
+	story_say(s, "budget",
+	    "%zu connection%s of this account; %zu of %zu to %s, "
+	    "of which %zu may idle",
+	    own, own == 1 ? "" : "s", used, cap, a->host,
+	    policy_idle_share(cap));
+	story_say(s, "budget",
+	    "%zu of %lld hot accounts; %zu of %lld PostgreSQL "
+	    "sessions",
+	    n_hot, (long long)m->conf->hot_budget_per_worker,
 	    budgets_in_use(m->budgets, RESOURCE_DATABASE),
 	    (long long)m->conf->db_conn_cap);
 }
 
 /* What providers have asked for, and is obeyed (R-CONN-3). */
 static void
-story_tell_throttle(struct story *s)
+story_tell_throttle(struct account_story *s)
 {
 	const struct account *a = s->account;
 	const struct conf *conf = s->m->conf;
 	int64_t throttled = host_throttled_until(a->server, conf, s->now);
 	char text[SPAN_SIZE];
 
-	reply_number(s->reply, "narrow_s", story_secs_to(s, a->single_until_mono));
+	reply_number(s->reply, "narrow_s", story_secs_to(s,
+	    a->single_until_mono));
 	reply_number(s->reply, "host_spared_s", story_secs_to(s, throttled));
 	reply_number(s->reply, "host_rate", host_rate(a->server, conf,
 	    s->now));
 	if (a->single_until_mono > s->now)
-		story_say(s, "throttle", "one connection at a time: the server has "
-		    "counted too many; ends %s", story_in(s, text,
-		    a->single_until_mono));
+		story_say(s, "throttle",
+		    "one connection at a time: the server has "
+		    "counted too many; ends %s",
+		    story_in(s, text, a->single_until_mono));
 	if (a->idle_stale_until_mono > s->now)
-		story_say(s, "throttle", "no IDLE, its news did not come; ends %s",
+		story_say(s, "throttle",
+		    "no IDLE, its news did not come; ends %s",
 		    story_in(s, text, a->idle_stale_until_mono));
 	if (throttled > s->now)
-		story_say(s, "throttle", "%s is spared: %lld new connections a "
-		    "second, %zu in all; eased %s", a->host,
-		    (long long)host_rate(a->server, conf, s->now),
-		    host_cap(a->server, conf, s->now), story_in(s, text, throttled));
+		story_say(s, "throttle",
+		    "%s is spared: %lld new connections a "
+		    "second, %zu in all; eased %s",
+		    a->host, (long long)host_rate(a->server, conf, s->now),
+		    host_cap(a->server, conf, s->now),
+		    story_in(s, text, throttled));
 }
 
 /* --- health and what comes ---------------------------------------------- */
 
 static void
-story_tell_health(struct story *s)
+story_tell_health(struct account_story *s)
 {
 	const struct account *a = s->account;
 	char text[SPAN_SIZE];
@@ -224,27 +236,36 @@ story_tell_health(struct story *s)
 	    a->health.last_error_kind == ERR_NONE ? "" :
 	    err_kind_name(a->health.last_error_kind));
 	reply_number(s->reply, "last_error_at", a->health.last_error_secs);
-	reply_number(s->reply, "wait_s", story_secs_to(s, a->health.not_before_mono));
+	reply_number(s->reply, "wait_s", story_secs_to(s,
+	    a->health.not_before_mono));
 	if (a->health.last_error[0] == '\0')
 		story_say(s, "health", "good, %llu passes since taken over",
 		    (unsigned long long)a->passes);
 	else if (a->health.failures == 0)
 		story_say(s, "health", "an earlier owner failed (%s): %s",
-		    err_kind_name(a->health.last_error_kind), a->health.last_error);
+		    err_kind_name(a->health.last_error_kind),
+		    a->health.last_error);
 	else
-		story_say(s, "health", "%u failure%s in a row, the last %s ago "
-		    "(%s): %s", a->health.failures, a->health.failures == 1 ? "" : "s",
-		    story_span(text, clock_wall_secs() - a->health.last_error_secs),
-		    err_kind_name(a->health.last_error_kind), a->health.last_error);
+		story_say(s, "health",
+		    "%u failure%s in a row, the last %s ago "
+		    "(%s): %s",
+		    a->health.failures, a->health.failures == 1 ? "" : "s",
+		    story_span(text,
+			clock_wall_secs() - a->health.last_error_secs),
+		    err_kind_name(a->health.last_error_kind),
+		    a->health.last_error);
 	if (a->health.refusals > 0)
 		story_say(s, "refused", "%u of %lld logins in a row; then the "
 		    "account goes to error", a->health.refusals,
 		    (long long)s->m->conf->auth_refusals);
 	if (a->health.not_before_mono > s->now)
-		story_say(s, "wait", "%s, nothing is asked of the server until "
-		    "then%s", story_span(text, story_secs_to(s, a->health.not_before_mono)),
-		    a->health.last_error_kind == ERR_THROTTLED ? ": it wants so" :
-		    "");
+		story_say(s, "wait",
+		    "%s, nothing is asked of the server until "
+		    "then%s",
+		    story_span(text, story_secs_to(s,
+			a->health.not_before_mono)),
+		    a->health.last_error_kind == ERR_THROTTLED ? ": it wants so"
+							       : "");
 }
 
 static int64_t
@@ -255,7 +276,7 @@ story_not_before(const struct account *a, int64_t when_mono)
 }
 
 static void
-story_tell_polls(struct story *s)
+story_tell_polls(struct account_story *s)
 {
 	const struct account *a = s->account;
 	const struct schedule *when = &a->schedule;
@@ -270,16 +291,16 @@ story_tell_polls(struct story *s)
 		story_say(s, "pass", "under way, pid %d: %s", (int)a->pool->pid,
 		    a->pool->activity);
 	if (when->full != 0)
-		story_say(s, "poll", "all folders %s", story_in(s, near, story_not_before(a,
-		    when->full)));
-	story_say(s, "poll", "%s %s, other folders %s", what, story_in(s, near,
-	    story_not_before(a, when->near)), story_in(s, far, story_not_before(a,
-	    when->far)));
+		story_say(s, "poll", "all folders %s",
+		    story_in(s, near, story_not_before(a, when->full)));
+	story_say(s, "poll", "%s %s, other folders %s", what,
+	    story_in(s, near, story_not_before(a, when->near)),
+	    story_in(s, far, story_not_before(a, when->far)));
 }
 
 /* One sentence: what happens next, and when. */
 static void
-story_tell_next(struct story *s)
+story_tell_next(struct account_story *s)
 {
 	const struct account *a = s->account;
 	int64_t next = story_not_before(a, policy_next(&a->schedule));
@@ -294,7 +315,8 @@ story_tell_next(struct story *s)
 	else if (a->pool != NULL)
 		snprintf(text, sizeof(text), "the pass under way ends");
 	else if (a->tier == TIER_HOT && a->no_idle == IDLE_ALLOWED &&
-	    a->hot == NULL && a->health.refusals == 0 && health_hot_next(&a->health) <= next)
+		 a->hot == NULL && a->health.refusals == 0 &&
+		 health_hot_next(&a->health) <= next)
 		snprintf(text, sizeof(text), "a connection for IDLE is opened "
 		    "%s", story_in(s, when, health_hot_next(&a->health)));
 	else
@@ -308,7 +330,7 @@ story_tell_next(struct story *s)
 void
 explain_account(struct master *m, const struct account *account, json_t *reply)
 {
-	struct story s = { .m = m, .account = account, .reply = reply,
+	struct account_story s = { .m = m, .account = account, .reply = reply,
 		.chain = json_array(), .now = clock_mono_msecs() };
 
 	story_say(&s, "account", "%s", account->email);

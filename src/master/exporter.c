@@ -5,7 +5,7 @@
  *
  * All that the master has to do with HTTP is to give this child a text, now
  * and then.  It may be taken over by what reaches its port, so it may ask for
- * nothing else (relay.c), and not too often: the text costs a walk over all
+ * nothing else (messages.c), and not too often: the text costs a walk over all
  * accounts.
  */
 #include "master/exporter.h"
@@ -35,7 +35,7 @@ struct exporter {
 };
 
 static void
-retry_later(struct exporter *exporter)
+exporter_retry_later(struct exporter *exporter)
 {
 	exporter->failures++;
 	event_in_msecs(exporter->respawn, backoff_msecs(exporter->failures,
@@ -44,7 +44,7 @@ retry_later(struct exporter *exporter)
 }
 
 static void
-start_child(struct exporter *exporter)
+exporter_start_child(struct exporter *exporter)
 {
 	struct err err = ERR_INIT;
 
@@ -58,15 +58,15 @@ start_child(struct exporter *exporter)
 		return;
 	}
 	log_error(NULL, "%s", err.text);
-	retry_later(exporter);
+	exporter_retry_later(exporter);
 }
 
 static void
-on_respawn(evutil_socket_t fd, short what, void *arg)
+exporter_on_respawn(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	start_child(arg);
+	exporter_start_child(arg);
 }
 
 void
@@ -107,14 +107,14 @@ exporter_ended(struct exporter *exporter, struct child *child)
 	if (exporter->is_stopped)
 		return;
 	if (child_end_meaning(child) == MEANS_AGAIN) {
-		start_child(exporter);
+		exporter_start_child(exporter);
 		return;
 	}
 	log_warn(NULL, "metrics child ended: %s", child_exit_describe(
 	    child->wait_status, how, sizeof(how)));
 	if (clock_mono_msecs() - child->born_mono_msecs > STAYED_MSECS)
 		exporter->failures = 0;
-	retry_later(exporter);
+	exporter_retry_later(exporter);
 }
 
 void
@@ -122,7 +122,7 @@ exporter_renew(struct exporter *exporter)
 {
 	exporter->failures = 0;
 	if (exporter->child == NULL) {
-		start_child(exporter);
+		exporter_start_child(exporter);
 		return;
 	}
 	child_stop(exporter->child, "settings changed");
@@ -143,8 +143,9 @@ exporter_new(struct master *m)
 	struct exporter *exporter = xcalloc(1, sizeof(*exporter));
 
 	exporter->m = m;
-	exporter->respawn = event_new(m->base, -1, 0, on_respawn, exporter);
-	start_child(exporter);
+	exporter->respawn =
+	    event_new(m->base, -1, 0, exporter_on_respawn, exporter);
+	exporter_start_child(exporter);
 	return exporter;
 }
 

@@ -4,7 +4,7 @@
  * Runs in: master of the sync role.  Pure.
  *
  * The pace is a theoretical time of arrival (GCRA): each connection moves it by
- * one host_spacing, and it may run ahead of the clock by less than a second.  Levels
+ * one spacing, and it may run ahead of the clock by less than a second.  Levels
  * are not counted down by a timer: how many are left is worked out from when
  * the last complaint was.
  */

@@ -59,7 +59,7 @@ struct running_job {
 	struct uuid owed;
 };
 
-struct queue {
+struct job_queue {
 	struct job_dispatch *jobs;
 	unsigned number;
 	struct bell *bell;
@@ -72,7 +72,7 @@ struct queue {
 struct job_dispatch {
 	struct master *m;
 	struct log log;
-	struct queue queues[QUEUES];
+	struct job_queue queues[QUEUES];
 	struct idmap known; /* waiting or running here */
 	struct event *sweep;
 	struct event *hold;
@@ -80,12 +80,12 @@ struct job_dispatch {
 	struct event *trim;
 	struct event *again;
 	struct job_task task;
-	struct pool *pool;
+	struct child_pool *pool;
 	bool is_stopped;
 };
 
 static size_t
-queue_cap(const struct queue *queue)
+queue_cap(const struct job_queue *queue)
 {
 	const struct conf *conf = queue->jobs->m->conf;
 
@@ -96,7 +96,7 @@ queue_cap(const struct queue *queue)
 static bool
 queue_has_room(void *arg)
 {
-	struct queue *queue = arg;
+	struct job_queue *queue = arg;
 
 	return !queue->jobs->is_stopped && !queue->jobs->m->is_draining &&
 	    queue->n_waiting + queue->n_running < queue_cap(queue);
@@ -137,7 +137,8 @@ static const struct pool_rules job_children = {
 };
 
 static void
-queue_start_job(struct queue *queue, struct running_job *job, struct child *child)
+queue_start_job(struct job_queue *queue, struct running_job *job,
+    struct child *child)
 {
 	const struct conf *conf = queue->jobs->m->conf;
 	int64_t timeout = queue->number == 0 ? conf->interactive_timeout :
@@ -159,7 +160,7 @@ queue_start_job(struct queue *queue, struct running_job *job, struct child *chil
 }
 
 static void
-queue_serve(struct queue *queue)
+queue_serve(struct job_queue *queue)
 {
 	struct job_dispatch *jobs = queue->jobs;
 	struct child *child;
@@ -181,7 +182,7 @@ job_dispatch_run(struct job_dispatch *jobs)
 	if (jobs->is_stopped)
 		return;
 	for (i = 0; i < QUEUES; i++) {
-		struct queue *queue = &jobs->queues[i];
+		struct job_queue *queue = &jobs->queues[i];
 		size_t room;
 
 		queue_serve(queue);
@@ -199,7 +200,7 @@ job_dispatch_run(struct job_dispatch *jobs)
 /* --- in and out --------------------------------------------------------- */
 
 static void
-queue_add(struct queue *queue, const struct uuid *id)
+queue_add(struct job_queue *queue, const struct uuid *id)
 {
 	struct job_dispatch *jobs = queue->jobs;
 	struct running_job *job = idmap_get(&jobs->known, id);
@@ -283,7 +284,8 @@ job_dispatch_yield(struct job_dispatch *jobs, const struct msg_ids *ids)
 }
 
 static void
-queue_push_again(struct job_dispatch *jobs, const struct uuid *id, unsigned queue)
+queue_push_again(struct job_dispatch *jobs, const struct uuid *id,
+    unsigned queue)
 {
 	/* Lost, it comes with a sweep. */
 	bell_ring(jobs->m->redis, queue_names[queue], id, 1);
@@ -292,7 +294,7 @@ queue_push_again(struct job_dispatch *jobs, const struct uuid *id, unsigned queu
 static void
 running_job_finish(struct job_dispatch *jobs, struct running_job *job)
 {
-	struct queue *queue = &jobs->queues[job->queue];
+	struct job_queue *queue = &jobs->queues[job->queue];
 
 	if (job->child != NULL)
 		queue->n_running--;
@@ -303,7 +305,7 @@ running_job_finish(struct job_dispatch *jobs, struct running_job *job)
 static void
 queue_on_job(void *arg, const struct uuid *id)
 {
-	struct queue *queue = arg;
+	struct job_queue *queue = arg;
 
 	queue_add(queue, id);
 	job_dispatch_run(queue->jobs);
@@ -351,8 +353,8 @@ job_dispatch_done(struct job_dispatch *jobs, struct child *child,
 
 /* Any worker may take them; without Redis, this one does. */
 static void
-job_dispatch_on_swept(struct master *m, const struct uuid *about, enum err_kind outcome,
-    const char *text)
+job_dispatch_on_swept(struct master *m, const struct uuid *about,
+    enum err_kind outcome, const char *text)
 {
 	struct job_dispatch *jobs = m->jobs;
 	size_t i, k;
@@ -361,7 +363,7 @@ job_dispatch_on_swept(struct master *m, const struct uuid *about, enum err_kind 
 	(void)outcome;
 	(void)text;
 	for (i = 0; i < QUEUES; i++) {
-		struct queue *queue = &jobs->queues[i];
+		struct job_queue *queue = &jobs->queues[i];
 
 		if (queue->n_due > 0 && bell_ring(m->redis, queue_names[i],
 			queue->due, queue->n_due) == -1)
@@ -374,7 +376,8 @@ job_dispatch_on_swept(struct master *m, const struct uuid *about, enum err_kind 
 
 /* Counts as an attempt, unless it got further, and comes again (R-JOB-2). */
 static void
-running_job_lose(struct job_dispatch *jobs, struct running_job *job, struct child *child)
+running_job_lose(struct job_dispatch *jobs, struct running_job *job,
+    struct child *child)
 {
 	struct msg_job_lost lost = { .job_id = job->id };
 	char id[UUID_TEXT_SIZE], how[64];
@@ -451,7 +454,7 @@ job_dispatch_on_hold(evutil_socket_t fd, short what, void *arg)
 void
 job_dispatch_due(struct job_dispatch *jobs, const struct msg_due_jobs *due)
 {
-	struct queue *queue = &jobs->queues[due->queue];
+	struct job_queue *queue = &jobs->queues[due->queue];
 	uint32_t i;
 
 	for (i = 0; i < due->n; i++) {
@@ -477,7 +480,8 @@ job_dispatch_on_sweep(evutil_socket_t fd, short what, void *arg)
 	/* What runs here is held before anybody looks for what is lost. */
 	job_dispatch_hold(jobs);
 	strlcpy(sweep.owner, m->worker_id, sizeof(sweep.owner));
-	clerk_ask(m->clerk, MSG_SWEEP, &sweep, sizeof(sweep), NULL, job_dispatch_on_swept);
+	clerk_ask(m->clerk, MSG_SWEEP, &sweep, sizeof(sweep), NULL,
+	    job_dispatch_on_swept);
 }
 
 static void
@@ -582,14 +586,17 @@ job_dispatch_new(struct master *m)
 	jobs->m = m;
 	log_init(&jobs->log, LOG_JOBS, "%s", "");
 	for (i = 0; i < QUEUES; i++) {
-		struct queue *queue = &jobs->queues[i];
+		struct job_queue *queue = &jobs->queues[i];
 
 		queue->jobs = jobs;
 		queue->number = i;
 		TAILQ_INIT(&queue->waiting);
-		queue->bell = bell_new(&(struct bell_params){ .base = m->base,
-		    .conf = m->conf, .queue = queue_names[i],
-		    .has_room = queue_has_room, .on_job = queue_on_job, .arg = queue });
+		queue->bell = bell_new(&(struct bell_params){.base = m->base,
+		    .conf = m->conf,
+		    .queue = queue_names[i],
+		    .has_room = queue_has_room,
+		    .on_job = queue_on_job,
+		    .arg = queue});
 	}
 	jobs->sweep = event_new(m->base, -1, 0, job_dispatch_on_sweep, jobs);
 	jobs->hold = event_new(m->base, -1, 0, job_dispatch_on_hold, jobs);

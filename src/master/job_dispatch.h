@@ -20,17 +20,18 @@ void job_dispatch_free(struct job_dispatch **jobs);
 /* Room may have appeared, or a child. */
 void job_dispatch_run(struct job_dispatch *jobs);
 /* From the clerk's sweep; done when all due jobs have come. */
-void job_dispatch_due(struct job_dispatch *jobs, const struct msg_due_jobs *due);
+void job_dispatch_due(struct job_dispatch *jobs,
+    const struct msg_due_jobs *due);
 void job_dispatch_yield(struct job_dispatch *jobs, const struct msg_ids *ids);
-/* From children and relay. */
+/* From messages.c and role_jobs.c. */
 void job_dispatch_taken(struct job_dispatch *jobs, struct child *child,
     const struct msg_job_taken *taken);
 void job_dispatch_done(struct job_dispatch *jobs, struct child *child,
     const struct msg_job_done *done);
 void job_dispatch_child_end(struct job_dispatch *jobs, struct child *child);
 /* account.state_changed: an account that is to be left alone (R-LIFE-2). */
-void job_dispatch_on_state(struct job_dispatch *jobs, const struct uuid *account_id,
-    const char *state);
+void job_dispatch_on_state(struct job_dispatch *jobs,
+    const struct uuid *account_id, const char *state);
 /* Settings changed. */
 void job_dispatch_reload(struct job_dispatch *jobs);
 /* Takes no more; children end after their job or stop_timeout. */

@@ -56,7 +56,7 @@ master_slots(void)
 /* --- what Redis tells --------------------------------------------------- */
 
 static void
-on_redis_up(void *arg)
+master_on_redis_up(void *arg)
 {
 	struct master *m = arg;
 
@@ -67,7 +67,7 @@ on_redis_up(void *arg)
 }
 
 static void
-on_redis_down(void *arg)
+master_on_redis_down(void *arg)
 {
 	struct master *m = arg;
 
@@ -77,14 +77,14 @@ on_redis_down(void *arg)
 /* --- signals and orders ------------------------------------------------- */
 
 static void
-on_term(evutil_socket_t sig, short what, void *arg)
+master_on_term(evutil_socket_t sig, short what, void *arg)
 {
 	(void)what;
 	orders_stop(arg, sig == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
 static void
-on_hup(evutil_socket_t sig, short what, void *arg)
+master_on_hup(evutil_socket_t sig, short what, void *arg)
 {
 	struct err err = ERR_INIT;
 
@@ -94,7 +94,7 @@ on_hup(evutil_socket_t sig, short what, void *arg)
 }
 
 static void
-on_usr1(evutil_socket_t sig, short what, void *arg)
+master_on_usr1(evutil_socket_t sig, short what, void *arg)
 {
 	(void)sig;
 	(void)what;
@@ -106,7 +106,7 @@ on_usr1(evutil_socket_t sig, short what, void *arg)
 }
 
 static void
-on_usr2(evutil_socket_t sig, short what, void *arg)
+master_on_usr2(evutil_socket_t sig, short what, void *arg)
 {
 	(void)sig;
 	(void)what;
@@ -114,7 +114,7 @@ on_usr2(evutil_socket_t sig, short what, void *arg)
 }
 
 static void
-on_chld(evutil_socket_t sig, short what, void *arg)
+master_on_chld(evutil_socket_t sig, short what, void *arg)
 {
 	struct master *m = arg;
 
@@ -127,19 +127,19 @@ static const struct {
 	int number;
 	event_callback_fn call;
 } signals[] = {
-	{ SIGTERM, on_term },
-	{ SIGINT, on_term },
-	{ SIGHUP, on_hup },
-	{ SIGUSR1, on_usr1 },
-	{ SIGUSR2, on_usr2 },
-	{ SIGCHLD, on_chld },
+	{ SIGTERM, master_on_term },
+	{ SIGINT, master_on_term },
+	{ SIGHUP, master_on_hup },
+	{ SIGUSR1, master_on_usr1 },
+	{ SIGUSR2, master_on_usr2 },
+	{ SIGCHLD, master_on_chld },
 };
 #define N_SIGNALS (sizeof(signals) / sizeof(signals[0]))
 
 /* --- beginning ---------------------------------------------------------- */
 
 static void
-name_worker(struct master *m)
+master_name_worker(struct master *m)
 {
 	char host[64];
 	size_t i;
@@ -156,7 +156,7 @@ name_worker(struct master *m)
 }
 
 static struct redis *
-connect_redis(struct master *m, const char *name, bool is_main)
+master_connect_redis(struct master *m, const char *name, bool is_main)
 {
 	/* A hung Redis is noticed while its leases still have time. */
 	int64_t answer = m->conf->lease_ttl * 1000 / 4;
@@ -165,12 +165,12 @@ connect_redis(struct master *m, const char *name, bool is_main)
 		answer = 10000;
 	return redis_new(&(struct redis_params){ .base = m->base,
 	    .conf = m->conf, .name = name, .answer_msecs = answer,
-	    .on_up = is_main ? on_redis_up : NULL,
-	    .on_down = is_main ? on_redis_down : NULL, .arg = m });
+	    .on_up = is_main ? master_on_redis_up : NULL,
+	    .on_down = is_main ? master_on_redis_down : NULL, .arg = m });
 }
 
 static void
-begin(struct master *m)
+master_begin(struct master *m)
 {
 	m->started_mono = clock_mono_msecs();
 	m->is_postgres_up = true; /* until somebody has asked */
@@ -179,16 +179,16 @@ begin(struct master *m)
 	    .on_message = messages_on_message, .on_end = messages_on_end,
 	    .arg = m });
 	orders_start(m);
-	m->redis = connect_redis(m, "main", true);
+	m->redis = master_connect_redis(m, "main", true);
 	budget_gate_start(m);
 	m->clerk = clerk_new(m, "main", m->conf->command_timeout * 1000);
 	m->exporter = exporter_new(m);
-	m->redis_events = connect_redis(m, "events", false);
+	m->redis_events = master_connect_redis(m, "events", false);
 	m->role->start(m);
 }
 
 static void
-end(struct master *m)
+master_end(struct master *m)
 {
 	control_free(&m->control);
 	/* Connections first: their last callbacks need the rest. */
@@ -204,7 +204,7 @@ end(struct master *m)
 
 /* libevent would write to standard error by itself. */
 static void
-on_loop_says(int severity, const char *text)
+master_on_loop_says(int severity, const char *text)
 {
 	if (severity >= EVENT_LOG_WARN)
 		log_warn(NULL, "event loop: %s", text);
@@ -220,12 +220,12 @@ master_main(const struct master_params *params)
 	int result = EX_OK;
 	size_t i;
 
-	event_set_log_callback(on_loop_says);
+	event_set_log_callback(master_on_loop_says);
 	m.base = event_base_new();
 	if (m.base == NULL)
 		die(EX_OSERR, "no event loop");
 	event_base_priority_init(m.base, LOOP_PRIORITIES);
-	name_worker(&m);
+	master_name_worker(&m);
 	signal(SIGPIPE, SIG_IGN);
 	for (i = 0; i < N_SIGNALS; i++) {
 		events[i] = evsignal_new(m.base, signals[i].number,
@@ -237,12 +237,12 @@ master_main(const struct master_params *params)
 		/* 78 is for what does not pass by itself. */
 		result = err.kind == ERR_CONFIG ? EX_CONFIG : EX_TEMPFAIL;
 	} else {
-		begin(&m);
+		master_begin(&m);
 		log_info(NULL, "mailherd %s started role=%s", PACKAGE_VERSION,
 		    m.role->name);
 		event_base_dispatch(m.base);
 		log_info(NULL, "mailherd ended");
-		end(&m);
+		master_end(&m);
 	}
 	for (i = 0; i < N_SIGNALS; i++)
 		event_free(events[i]);

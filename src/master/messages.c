@@ -43,20 +43,20 @@
 /* --- any child ---------------------------------------------------------- */
 
 static void
-on_hello(struct master *m, struct child *child, const struct msg_hello *hello)
+hear_hello(struct master *m, struct child *child, const struct msg_hello *hello)
 {
 	(void)m, (void)child, (void)hello; /* children.c */
 }
 
 static void
-on_activity(struct master *m, struct child *child,
+hear_activity(struct master *m, struct child *child,
     const struct msg_activity *activity)
 {
 	(void)m, (void)child, (void)activity; /* children.c */
 }
 
 static void
-on_want(struct master *m, struct child *child, const struct msg_want *want)
+hear_want(struct master *m, struct child *child, const struct msg_want *want)
 {
 	struct quirks quirks;
 
@@ -68,7 +68,7 @@ on_want(struct master *m, struct child *child, const struct msg_want *want)
 }
 
 static void
-on_give_back(struct master *m, struct child *child,
+hear_give_back(struct master *m, struct child *child,
     const struct msg_give_back *back)
 {
 	budgets_release(m->budgets, child->generation, back->want_id,
@@ -77,11 +77,11 @@ on_give_back(struct master *m, struct child *child,
 
 /*
  * The seal is bound to account and address; we open it only for the account
- * this child works for.  The master knows that of hot and pool children; a job is
- * bound to the first account it asks for.
+ * this child works for.  The master knows that of hot and pool children; a job
+ * is bound to the first account it asks for.
  */
 static void
-on_unseal(struct master *m, struct child *child,
+hear_unseal(struct master *m, struct child *child,
     const struct msg_unseal *unseal)
 {
 	const struct sealed sealed = { unseal->sealed, unseal->len };
@@ -118,7 +118,7 @@ on_unseal(struct master *m, struct child *child,
 /* --- events ------------------------------------------------------------- */
 
 static void
-on_event(struct master *m, struct child *child, const struct msg_event *event)
+hear_event(struct master *m, struct child *child, const struct msg_event *event)
 {
 	/* Hot and pool children speak of their account only. */
 	if ((child->kind == KIND_HOT || child->kind == KIND_POOL) &&
@@ -134,7 +134,7 @@ on_event(struct master *m, struct child *child, const struct msg_event *event)
 
 /* The clerk could not be asked, or had no answer. */
 static void
-messages_not_briefed(struct master *m, const struct uuid *account_id,
+hear_no_briefing(struct master *m, const struct uuid *account_id,
     enum err_kind outcome, const char *text)
 {
 	static const struct msg_briefing none;
@@ -149,7 +149,7 @@ messages_not_briefed(struct master *m, const struct uuid *account_id,
 }
 
 static void
-on_brief_me(struct master *m, struct child *child,
+hear_brief_me(struct master *m, struct child *child,
     const struct msg_empty *nothing)
 {
 	struct msg_brief brief = { .account_id = child->account_id,
@@ -160,11 +160,11 @@ on_brief_me(struct master *m, struct child *child,
 		return; /* one answer will do */
 	child->is_to_be_briefed = true;
 	clerk_ask(m->clerk, MSG_BRIEF, &brief, sizeof(brief),
-	    &child->account_id, messages_not_briefed);
+	    &child->account_id, hear_no_briefing);
 }
 
 static void
-on_idling(struct master *m, struct child *child,
+hear_idling(struct master *m, struct child *child,
     const struct msg_idling *idling)
 {
 	if (uuid_is_null(&child->account_id) ||
@@ -175,7 +175,7 @@ on_idling(struct master *m, struct child *child,
 }
 
 static void
-on_pass_done(struct master *m, struct child *child,
+hear_pass_done(struct master *m, struct child *child,
     const struct msg_pass_done *done)
 {
 	if (uuid_is_null(&child->account_id) ||
@@ -193,14 +193,15 @@ on_pass_done(struct master *m, struct child *child,
 }
 
 static void
-on_job_done(struct master *m, struct child *child,
+hear_job_done(struct master *m, struct child *child,
     const struct msg_job_done *done)
 {
 	if (child->job == NULL) {
 		child_talks_nonsense(child, "job that it does not have");
 		return;
 	}
-	budgets_release_child(m->budgets, child->generation, clock_mono_msecs());
+	budgets_release_child(m->budgets, child->generation,
+	    clock_mono_msecs());
 	job_dispatch_done(m->jobs, child, done);
 	job_dispatch_run(m->jobs);
 }
@@ -208,7 +209,7 @@ on_job_done(struct master *m, struct child *child,
 /* --- metrics ------------------------------------------------------------ */
 
 static void
-on_want_metrics(struct master *m, struct child *child,
+hear_want_metrics(struct master *m, struct child *child,
     const struct msg_empty *nothing)
 {
 	(void)nothing;
@@ -218,7 +219,7 @@ on_want_metrics(struct master *m, struct child *child,
 /* --- clerk -------------------------------------------------------------- */
 
 static void
-on_facts(struct master *m, struct child *child, const struct msg_facts *facts)
+hear_facts(struct master *m, struct child *child, const struct msg_facts *facts)
 {
 	(void)child;
 	takeover_on_facts(m, facts);
@@ -226,7 +227,7 @@ on_facts(struct master *m, struct child *child, const struct msg_facts *facts)
 
 /* For the child that asked, and for nobody after it. */
 static void
-on_briefing(struct master *m, struct child *clerk,
+hear_briefing(struct master *m, struct child *clerk,
     const struct msg_briefing *briefing)
 {
 	struct child *child = children_find(m->children, briefing->child);
@@ -240,21 +241,21 @@ on_briefing(struct master *m, struct child *clerk,
 }
 
 static void
-on_live_ids(struct master *m, struct child *child, const struct msg_ids *ids)
+hear_live_ids(struct master *m, struct child *child, const struct msg_ids *ids)
 {
 	(void)child;
 	ownership_on_live_ids(m, ids->ids, ids->n);
 }
 
 static void
-on_job_taken(struct master *m, struct child *child,
+hear_job_taken(struct master *m, struct child *child,
     const struct msg_job_taken *taken)
 {
 	job_dispatch_taken(m->jobs, child, taken);
 }
 
 static void
-on_yield_jobs(struct master *m, struct child *child,
+hear_yield_jobs(struct master *m, struct child *child,
     const struct msg_ids *ids)
 {
 	(void)child;
@@ -262,7 +263,7 @@ on_yield_jobs(struct master *m, struct child *child,
 }
 
 static void
-on_due_jobs(struct master *m, struct child *child,
+hear_due_jobs(struct master *m, struct child *child,
     const struct msg_due_jobs *due)
 {
 	(void)child;
@@ -270,7 +271,7 @@ on_due_jobs(struct master *m, struct child *child,
 }
 
 static void
-on_clerk_done(struct master *m, struct child *child,
+hear_clerk_done(struct master *m, struct child *child,
     const struct msg_clerk_done *done)
 {
 	(void)m;
@@ -322,7 +323,7 @@ enum {
 	    struct child *child, const void *p)          \
 	{                                                \
 		const payload *typed = p;                \
-		on_##handler(m, child, typed);           \
+		hear_##handler(m, child, typed);           \
 	}
 #define MSG(symbol, handler, sender, payload) CALL_##sender(handler, payload)
 #include "ipc/messages.def"
@@ -352,7 +353,8 @@ messages_on_message(void *arg, struct child *child, const struct frame *frame)
 		return;
 	}
 	if (child->kind == KIND_POOL || child->kind == KIND_HOT)
-		child_prolong(child, dispatch_silence_msecs(m->conf, child->kind));
+		child_prolong(child, dispatch_silence_msecs(m->conf,
+		    child->kind));
 	if (handlers[type].roles & 1u << m->conf->worker_role)
 		handlers[type].call(m, child, &frame->payload);
 }
@@ -387,7 +389,8 @@ messages_on_end(void *arg, struct child *child)
 	log_debug(NULL, "child ended kind=%s pid=%d why=\"%s\": %s",
 	    child_kind_name(child->kind), (int)child->pid, child->why,
 	    child_exit_describe(child->wait_status, how, sizeof(how)));
-	budgets_release_child(m->budgets, child->generation, clock_mono_msecs());
+	budgets_release_child(m->budgets, child->generation,
+	    clock_mono_msecs());
 	switch (child->kind) {
 	case KIND_CLERK:
 		clerk_ended(child->clerk, child);

@@ -21,8 +21,8 @@
 /* --- metrics ------------------------------------------------------------ */
 
 void
-metrics_gauge(struct buf *out, const char *name, const char *labels, const char *help,
-    int64_t value)
+metrics_gauge(struct buf *out, const char *name, const char *labels,
+    const char *help, int64_t value)
 {
 	if (help != NULL)
 		buf_addf(out, "# HELP mailherd_%s %s\n# TYPE mailherd_%s "
@@ -83,9 +83,11 @@ metrics_text(const struct master *m)
 	metrics_children(&out, m);
 	metrics_gauge(&out, "sockets_open", "", "Connections to mail servers.",
 	    (int64_t)budgets_in_use(m->budgets, RESOURCE_SOCKET));
-	metrics_gauge(&out, "grants_waiting", "", "Children waiting for a budget.",
+	metrics_gauge(&out, "grants_waiting", "",
+	    "Children waiting for a budget.",
 	    (int64_t)budgets_waiting(m->budgets));
-	metrics_gauge(&out, "clerk_backlog", "", "Questions waiting for PostgreSQL.",
+	metrics_gauge(&out, "clerk_backlog", "",
+	    "Questions waiting for PostgreSQL.",
 	    (int64_t)clerk_backlog(m->clerk));
 	metrics_gauge(&out, "oldest_pass_seconds", "",
 	    "Age of the oldest successful pass of an owned account.",

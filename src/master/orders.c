@@ -89,7 +89,7 @@ orders_undrain(struct master *m)
 	m->role->undrain(m);
 }
 
-/* --- the end --------------------------------------------------------------- */
+/* --- the end -------------------------------------------------------------- */
 
 static void
 orders_on_stop_timer(evutil_socket_t fd, short what, void *arg)
@@ -133,7 +133,7 @@ orders_stop(struct master *m, const char *why)
 	orders_stop_step(m);
 }
 
-/* --- life ------------------------------------------------------------------ */
+/* --- life ----------------------------------------------------------------- */
 
 void
 orders_start(struct master *m)

@@ -202,9 +202,10 @@ pass_ends_poll(struct master *m, struct child *child,
 	child->account_id = (struct uuid){ .bytes = { 0 } };
 	slot_set_deadline(child->slot, DEADLINE_NONE);
 	if (outcome == ERR_NONE || outcome == ERR_STALE)
-		policy_passed(m->conf, account->tier,
-		    account_is_idling(account), account->pool_scope,
-		    clock_mono_msecs(), arc4random(), &account->schedule);
+		policy_passed(m->conf, policy_near_msecs(m->conf,
+		    account->tier, account_is_idling(account)),
+		    account->pool_scope, clock_mono_msecs(), arc4random(),
+		    &account->schedule);
 	account_poll_again(account);
 }
 

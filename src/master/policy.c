@@ -248,8 +248,8 @@ policy_next(const struct schedule *schedule)
 }
 
 void
-policy_passed(const struct conf *conf, enum tier tier, bool is_idling,
-    unsigned scope, int64_t now, uint32_t random, struct schedule *schedule)
+policy_passed(const struct conf *conf, int64_t near_msecs, unsigned scope,
+    int64_t now, uint32_t random, struct schedule *schedule)
 {
 	/* After the first full pass the random points stand. */
 	if (scope == SCOPE_ALL) {
@@ -260,8 +260,7 @@ policy_passed(const struct conf *conf, enum tier tier, bool is_idling,
 			return;
 	}
 	if (scope & SCOPE_SPECIAL)
-		schedule->near = now + jitter_msecs(
-		    policy_near_msecs(conf, tier, is_idling), 10, random);
+		schedule->near = now + jitter_msecs(near_msecs, 10, random);
 	if (scope & SCOPE_OTHER)
 		schedule->far = now + jitter_msecs(conf->poll_cold * 1000, 10,
 		    random * 2654435761u);

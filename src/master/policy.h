@@ -105,8 +105,8 @@ void policy_adjust(const struct conf *conf, enum tier tier, bool is_idling,
 unsigned policy_due(const struct schedule *schedule, bool is_idling,
     int64_t now);
 int64_t policy_next(const struct schedule *schedule);
-/* A pass over `scope` went well. */
-void policy_passed(const struct conf *conf, enum tier tier, bool is_idling,
+/* A pass over `scope` went well; near_msecs: policy_near_msecs(). */
+void policy_passed(const struct conf *conf, int64_t near_msecs,
     unsigned scope, int64_t now, uint32_t random, struct schedule *schedule);
 
 /* After the nth failure in a row of this kind: how long to leave the account

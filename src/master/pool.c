@@ -20,7 +20,7 @@
 /* The process that makes children, or the table of places, said no. */
 #define REFUSED_MSECS 1000
 
-struct pool {
+struct child_pool {
 	struct master *m;
 	const struct pool_rules *rules;
 	const void *task;
@@ -30,10 +30,10 @@ struct pool {
 	int64_t no_start_until_mono;
 };
 
-struct pool *
+struct child_pool *
 pool_new(struct master *m, const struct pool_rules *rules, const void *task)
 {
-	struct pool *pool = xcalloc(1, sizeof(*pool));
+	struct child_pool *pool = xcalloc(1, sizeof(*pool));
 
 	pool->m = m;
 	pool->rules = rules;
@@ -43,7 +43,7 @@ pool_new(struct master *m, const struct pool_rules *rules, const void *task)
 }
 
 void
-pool_free(struct pool **pool)
+pool_free(struct child_pool **pool)
 {
 	free(*pool);
 	*pool = NULL;
@@ -61,7 +61,7 @@ pool_idle_from(struct child *child)
 }
 
 struct child *
-pool_idle(const struct pool *pool)
+pool_idle(const struct child_pool *pool)
 {
 	return pool_idle_from(TAILQ_FIRST(&pool->children));
 }
@@ -73,7 +73,7 @@ pool_next_idle(const struct child *child)
 }
 
 static size_t
-pool_count(const struct pool *pool, enum child_state state)
+pool_count(const struct child_pool *pool, enum child_state state)
 {
 	const struct child *child;
 	size_t n = 0;
@@ -86,7 +86,7 @@ pool_count(const struct pool *pool, enum child_state state)
 /* --- more, less --------------------------------------------------------- */
 
 static int
-pool_start_child(struct pool *pool, int64_t now)
+pool_start_child(struct child_pool *pool, int64_t now)
 {
 	struct master *m = pool->m;
 	struct err err = ERR_INIT;
@@ -107,7 +107,7 @@ pool_start_child(struct pool *pool, int64_t now)
 }
 
 int64_t
-pool_grow(struct pool *pool, size_t wanted, unsigned *starts_left,
+pool_grow(struct child_pool *pool, size_t wanted, unsigned *starts_left,
     int64_t now)
 {
 	const struct master *m = pool->m;
@@ -129,7 +129,7 @@ pool_grow(struct pool *pool, size_t wanted, unsigned *starts_left,
 }
 
 int64_t
-pool_trim(struct pool *pool, int64_t now)
+pool_trim(struct child_pool *pool, int64_t now)
 {
 	size_t min = pool->rules->min(pool->m->conf), idle;
 	int64_t next = INT64_MAX, until;
@@ -153,7 +153,7 @@ pool_trim(struct pool *pool, int64_t now)
 }
 
 void
-pool_reload(struct pool *pool)
+pool_reload(struct child_pool *pool)
 {
 	struct child *child, *next;
 
@@ -197,7 +197,7 @@ pool_ended_early(const struct child *child, int64_t now)
 void
 pool_child_ended(struct child *child, bool is_blamed, int64_t now)
 {
-	struct pool *pool = child->pool;
+	struct child_pool *pool = child->pool;
 
 	if (pool == NULL)
 		return;

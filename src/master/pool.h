@@ -19,7 +19,7 @@
 struct child;
 struct conf;
 struct master;
-struct pool;
+struct child_pool;
 
 struct pool_rules {
 	enum child_kind kind;
@@ -34,22 +34,22 @@ struct pool_rules {
 };
 
 /* `task` of its kind (may be NULL) must stay. */
-struct pool *pool_new(struct master *m, const struct pool_rules *rules,
+struct child_pool *pool_new(struct master *m, const struct pool_rules *rules,
     const void *task);
 /* Before the children: they end with their table. */
-void pool_free(struct pool **pool);
+void pool_free(struct child_pool **pool);
 
 /* Ready for work, the oldest first; NULL: none. */
-struct child *pool_idle(const struct pool *pool);
+struct child *pool_idle(const struct child_pool *pool);
 struct child *pool_next_idle(const struct child *child);
 
 /* Starts children until so many are on their way, but no more than
  * *starts_left, which it counts down.  When to come again (mono) if something
  * but that forbade it, INT64_MAX: somebody's hello or end will tell. */
-int64_t pool_grow(struct pool *pool, size_t wanted, unsigned *starts_left,
+int64_t pool_grow(struct child_pool *pool, size_t wanted, unsigned *starts_left,
     int64_t now);
 /* Ends who has been idle for too long; when to come again. */
-int64_t pool_trim(struct pool *pool, int64_t now);
+int64_t pool_trim(struct child_pool *pool, int64_t now);
 
 /* It said hello; it has done its work: it waits for more, or ends if settings
  * have changed since it was started. */
@@ -59,6 +59,6 @@ void pool_child_done(struct child *child);
  * is_blamed: something else than the pool answers for its death. */
 void pool_child_ended(struct child *child, bool is_blamed, int64_t now);
 /* Settings have changed. */
-void pool_reload(struct pool *pool);
+void pool_reload(struct child_pool *pool);
 
 #endif

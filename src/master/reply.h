@@ -41,6 +41,7 @@ reply_id(json_t *object, const char *key, const struct uuid *id)
 }
 
 /* explain.c: the whole story of an account of this worker. */
-void explain_account(struct master *m, const struct account *account, json_t *reply);
+void explain_account(struct master *m, const struct account *account,
+    json_t *reply);
 
 #endif

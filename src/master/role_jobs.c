@@ -163,8 +163,10 @@ jobs_describe(const struct master *m, json_t *beat)
 static void
 jobs_add_status(const struct master *m, json_t *reply)
 {
-	reply_number(reply, "jobs_running", (int64_t)job_dispatch_running(m->jobs));
-	reply_number(reply, "jobs_waiting", (int64_t)job_dispatch_waiting(m->jobs));
+	reply_number(reply, "jobs_running",
+	    (int64_t)job_dispatch_running(m->jobs));
+	reply_number(reply, "jobs_waiting",
+	    (int64_t)job_dispatch_waiting(m->jobs));
 }
 
 static void

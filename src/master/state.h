@@ -28,7 +28,7 @@ struct heartbeat;
 struct job_dispatch;
 struct json_t;
 struct keeper;
-struct pool;
+struct child_pool;
 struct redis;
 
 /* symbol, name in status -j; each is a mailherd_NAME_total in metrics */
@@ -77,7 +77,7 @@ struct master {
 	/* sync */
 	struct keeper *keeper;
 	struct accounts *accounts;
-	struct pool *polls;
+	struct child_pool *polls;
 
 	/* jobs */
 	struct heartbeat *heartbeat;

@@ -92,7 +92,8 @@ tiers_on_hints(void *arg, const struct uuid *id, const struct hints *hints)
 void
 tiers_ask(struct account *account, struct master *m)
 {
-	hints_ask(m->redis, &account->id, &account->user_id, 1, tiers_on_hints, m);
+	hints_ask(m->redis, &account->id, &account->user_id, 1, tiers_on_hints,
+	    m);
 }
 
 void
@@ -240,7 +241,8 @@ tiers_by_host(const void *va, const void *vb)
 
 /* The hot accounts of one host. */
 static void
-tiers_share_places(struct master *m, struct account **list, size_t n, int64_t now)
+tiers_share_places(struct master *m, struct account **list, size_t n,
+    int64_t now)
 {
 	struct hot_candidate *candidates = xcalloc(n, sizeof(*candidates));
 	size_t cap = host_cap(list[0]->server, m->conf, now);

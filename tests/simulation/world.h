@@ -2,7 +2,7 @@
  * world.h - what the parts of the simulation share.
  *
  * The workers in it are the real thing: src/lease without redis.c and alarm.c,
- * and of src/master the accounts, tiers, dispatch and verdicts.  What they
+ * and of src/master the accounts, tiers, dispatch and pass results.  What they
  * stand on is put in the place of the real thing by the linker:
  *
  *	loop.c		clocks, libevent, alarm.c, random numbers

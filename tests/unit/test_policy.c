@@ -177,7 +177,8 @@ START_TEST(pass_moves_what_it_covered_by_ten_percent_at_most)
 
 	for (i = 0; i < 1000; i++) {
 		s = (struct schedule){ .near = 10, .far = 999999 };
-		policy_passed(&conf, TIER_WARM, false,
+		policy_passed(&conf,
+		    policy_near_msecs(&conf, TIER_WARM, false),
 		    SCOPE_INBOX | SCOPE_SPECIAL, 1000, i * 77777777u, &s);
 		ck_assert_int_ge(s.near, 1000 + 162000);
 		ck_assert_int_le(s.near, 1000 + 198000);

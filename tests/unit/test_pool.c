@@ -173,7 +173,7 @@ growing_pause(const struct conf *c, unsigned n)
 	return n * 1000;
 }
 
-static struct pool *pool;
+static struct child_pool *pool;
 static unsigned starts;
 
 static void
