@@ -74,7 +74,8 @@ budget_gate_watch(struct master *m)
 void
 budget_gate_start(struct master *m)
 {
-	m->budgets = budgets_new(m->conf, gate_answer, m);
+	m->budgets = budgets_new(m->conf, m->role->n_clerks, gate_answer,
+	    m);
 	m->budgets_timer = event_new(m->base, -1, 0, gate_on_timer, m);
 	m->conns = conns_new(&(struct conns_params){ .base = m->base,
 	    .redis = m->redis, .conf = m->conf, .worker_id = m->worker_id,

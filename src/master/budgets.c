@@ -51,6 +51,7 @@ TAILQ_HEAD(claim_list, budget_claim);
 
 struct budgets {
 	const struct conf *conf;
+	size_t n_clerks;
 	void (*answer)(void *arg, uint32_t generation,
 	    const struct msg_grant *grant);
 	void *arg;
@@ -77,14 +78,6 @@ budgets_account_in_use(const struct budgets *budgets,
     const struct uuid *account)
 {
 	return (size_t)(uintptr_t)idmap_get(&budgets->accounts, account);
-}
-
-/* Sessions that are theirs without asking: a jobs worker has one more, for
- * what takes its time. */
-static size_t
-budgets_clerks(const struct conf *conf)
-{
-	return conf->worker_role == ROLE_JOBS ? 2 : 1;
 }
 
 static size_t
@@ -117,7 +110,7 @@ claim_fits(const struct budgets *budgets, const struct budget_claim *claim)
 		return budgets->used[RESOURCE_PARSE] <
 		    (size_t)conf->parse_concurrency;
 	case RESOURCE_DATABASE:
-		return budgets->used[RESOURCE_DATABASE] + budgets_clerks(conf) <
+		return budgets->used[RESOURCE_DATABASE] + budgets->n_clerks <
 		    (size_t)conf->db_conn_cap;
 	default:
 		return false;
@@ -479,12 +472,13 @@ budgets_release_work(struct budgets *budgets, uint32_t generation, int64_t now)
 /* --- life --------------------------------------------------------------- */
 
 struct budgets *
-budgets_new(const struct conf *conf,
+budgets_new(const struct conf *conf, size_t n_clerks,
     void (*answer)(void *, uint32_t, const struct msg_grant *), void *arg)
 {
 	struct budgets *budgets = xcalloc(1, sizeof(*budgets));
 
 	budgets->conf = conf;
+	budgets->n_clerks = n_clerks;
 	budgets->answer = answer;
 	budgets->arg = arg;
 	TAILQ_INIT(&budgets->waiting);

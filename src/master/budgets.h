@@ -26,7 +26,8 @@
 
 struct budgets;
 
-struct budgets *budgets_new(const struct conf *conf,
+/* n_clerks: PostgreSQL sessions that are theirs without asking. */
+struct budgets *budgets_new(const struct conf *conf, size_t n_clerks,
     void (*answer)(void *arg, uint32_t generation,
 	const struct msg_grant *grant), void *arg);
 void budgets_free(struct budgets **budgets);

@@ -34,6 +34,7 @@ struct role_figures {
 
 struct role_ops {
 	const char *name; /* in logs, status and Redis */
+	size_t n_clerks;
 
 	/* All of it is there but Redis, to which it connects meanwhile. */
 	void (*start)(struct master *m);

@@ -186,6 +186,7 @@ jobs_dump(const struct master *m)
 
 const struct role_ops role_jobs = {
 	.name = "jobs",
+	.n_clerks = 2, /* one more, for what takes its time */
 	.start = jobs_start,
 	.stop = jobs_stop,
 	.is_quiet = jobs_is_quiet,

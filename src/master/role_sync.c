@@ -249,6 +249,7 @@ sync_dump(const struct master *m)
 
 const struct role_ops role_sync = {
 	.name = "sync",
+	.n_clerks = 1,
 	.start = sync_start,
 	.stop = sync_stop,
 	.is_quiet = sync_is_quiet,

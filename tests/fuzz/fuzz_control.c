@@ -71,7 +71,7 @@ make_master(void)
 	m.children = children_new(&(struct children_params){ .base = m.base,
 	    .conf = &conf, .on_ready = messages_on_ready,
 	    .on_message = messages_on_message, .on_end = messages_on_end, .arg = &m });
-	m.budgets = budgets_new(&conf, NULL, &m);
+	m.budgets = budgets_new(&conf, 1, NULL, &m);
 	m.clerk = clerk_new(&m, "main", 1000);
 	m.stop_timer = evtimer_new(m.base, NULL, NULL);
 	m.accounts = accounts_new(&(struct accounts_params){ .m = &m,

@@ -38,7 +38,7 @@ setup(void)
 {
 	memset(answers, 0, sizeof(answers));
 	n_answers = 0;
-	budgets = budgets_new(&conf, on_answer, NULL);
+	budgets = budgets_new(&conf, 1, on_answer, NULL);
 }
 
 static void
