@@ -174,8 +174,16 @@ def test_silent_idle_is_found_and_replaced(world):
     f.mock.fault("silent", account="u0")
     f.mock.call("kick", match="u0", idle=True)
     f.wait_idle(2, 30)
-    pid = next(c["pid"] for c in f.sync.ctl("ps") if c["kind"] == "hot" and
-               c["account_id"] == f.accounts["u0"])
+
+    def hot():
+        return next(c for c in f.sync.ctl("ps") if c["kind"] == "hot" and
+                    c["account_id"] == f.accounts["u0"])
+    # The master knows it, too, and no pass that began before is under way:
+    # such a one looks at INBOX itself, and brings what IDLE does not tell.
+    wait_for(lambda: hot()["state"] == "idle", what="idle")
+    before = explain(f, "u0")["passes"]
+    wait_for(lambda: explain(f, "u0")["passes"] >= before + 2, what="polls")
+    pid = hot()["pid"]
     f.mock.deliver("u0")
     f.mock.deliver("u1")
     f.assert_same(deadline=60)
