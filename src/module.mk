@@ -1,7 +1,7 @@
 # The two programs.  Order of the libraries: whoever includes comes first.
 sbin_PROGRAMS += mailherd
 mailherd_SOURCES = src/main.c
-mailherd_LDADD = libmaster.a libchild.a libjobs.a libsync.a libmime.a \
+mailherd_LDADD = libmaster.a libchild.a libjobs.a libsync.a libaccount.a libmime.a \
 	libimap.a libnet.a libblob.a libstore.a libmail.a liblease.a libredis.a libproc.a libipc.a libconf.a \
 	libbase.a \
 	$(EVENT_LIBS) $(HIREDIS_LIBS) $(PQ_LIBS) $(ETPAN_LIBS) $(GNUTLS_LIBS) \

@@ -110,8 +110,9 @@ answer_brief(struct clerk *clerk, const struct msg_brief *ask,
 	struct err failure = ERR_INIT;
 	struct msg_briefing briefing;
 
-	if (sync_brief(clerk->store, &ask->account_id, clerk->arena,
-		&briefing, &failure) == -1 && failure.kind != ERR_GONE) {
+	if (account_brief(clerk->store, &ask->account_id, clerk->arena,
+		&briefing, &failure) == -1 &&
+	    failure.kind != ERR_GONE) {
 		*err = failure;
 		return -1;
 	}

@@ -135,7 +135,7 @@ child_hooks_init(struct child_hooks *h, struct runtime *rt,
 	memset(h, 0, sizeof(*h));
 	h->rt = rt;
 	h->kind = kind;
-	h->hooks = (struct sync_hooks){
+	h->hooks = (struct account_hooks){
 	    .want = hooks_on_want,
 	    .give_back = hooks_on_give_back,
 	    .may_go_on = hooks_on_may_go_on,
@@ -161,8 +161,8 @@ describe_failure(struct runtime *rt, struct session *s,
 	snprintf(done->text, sizeof(done->text), "%s", failure->text);
 	if (failure->kind == ERR_GONE)
 		done->account_left_live = 1;
-	if (sync_record_failure(s, failure, &is_condemned,
-		&done->retry_after_secs, &err) == -1)
+	if (account_record_failure(
+		s, failure, &is_condemned, &done->retry_after_secs, &err) == -1)
 		log_warn(&rt->log, "failure not recorded: %s", err.text);
 	done->condemned = is_condemned;
 	done->is_limit = failure->is_limit;

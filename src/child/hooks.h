@@ -8,7 +8,7 @@
 #include "sync/sync.h"
 
 struct child_hooks {
-	struct sync_hooks hooks; /* give this to sync and jobs */
+	struct account_hooks hooks; /* give this to sync and jobs */
 	struct runtime *rt;
 	enum child_kind kind;
 	bool is_idle; /* sockets are for IDLE */

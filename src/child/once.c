@@ -80,13 +80,13 @@ static int
 once_find_account(const struct job_env *env, const char *name,
     struct uuid *id_r, struct err *err)
 {
-	struct job_db db;
+	struct account_db db;
 	int rv;
 
 	if (job_db_open(env, &db, err) == -1)
 		return -1;
 	rv = store_account_find(db.store, name, id_r, err);
-	job_db_close(env, &db);
+	account_db_rest(&db);
 	return rv;
 }
 
@@ -136,7 +136,7 @@ child_run_once(const struct conf *conf, const char *account)
 		.conf = conf,
 		.worker_id = "mailherd -1",
 	};
-	struct sync_hooks hooks = {
+	struct account_hooks hooks = {
 	    .want = once_on_want,
 	    .give_back = once_on_give_back,
 	    .may_go_on = once_on_may_go_on,

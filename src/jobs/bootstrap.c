@@ -17,28 +17,13 @@
 
 #define NOT_YET ((1u << ACCOUNT_NEW) | (1u << ACCOUNT_BOOTSTRAPPING))
 
-static void
-tell_state(const struct job_env *env, const struct account *account,
-    enum account_state state, const char *reason)
-{
-	struct msg_event ev;
-
-	memset(&ev, 0, sizeof(ev));
-	ev.event = EVENT_ACCOUNT_STATE;
-	ev.account_id = account->id;
-	ev.user_id = account->user_id;
-	snprintf(ev.name, sizeof(ev.name), "%s", account_state_name(state));
-	snprintf(ev.reason, sizeof(ev.reason), "%s", reason);
-	env->hooks->emit(env->hooks->arg, &ev);
-}
-
 /* *account_r NULL: it is past that already, or not to be synced at all. */
 static int
 bootstrap_take_over(const struct job_env *env, const struct uuid *id,
     const char *owner, struct arena *arena, struct account **account_r,
     struct err *err)
 {
-	struct job_db db;
+	struct account_db db;
 	struct account *account;
 	bool is_changed = false;
 	int rv;
@@ -56,9 +41,10 @@ bootstrap_take_over(const struct job_env *env, const struct uuid *id,
 			rv = store_account_take_over(db.store, id, owner,
 			    arena, account_r, err);
 	}
-	job_db_close(env, &db);
+	account_db_rest(&db);
 	if (rv == 0 && is_changed)
-		tell_state(env, account, ACCOUNT_BOOTSTRAPPING, "");
+		account_tell_state(
+		    env->hooks, account, ACCOUNT_BOOTSTRAPPING, "");
 	return rv;
 }
 
@@ -66,17 +52,17 @@ static int
 become_live(const struct job_env *env, const struct account *account,
     const struct fence *fence, struct err *err)
 {
-	struct job_db db;
+	struct account_db db;
 	bool is_changed = false;
 	int rv;
 
 	if (job_db_open(env, &db, err) == -1)
 		return -1;
 	rv = store_account_live(db.store, fence, &is_changed, err);
-	job_db_close(env, &db);
+	account_db_rest(&db);
 	if (rv == 0 && is_changed) {
 		log_info(&env->log, "account=%s: live", account->email);
-		tell_state(env, account, ACCOUNT_LIVE, "");
+		account_tell_state(env->hooks, account, ACCOUNT_LIVE, "");
 	}
 	return rv;
 }
@@ -89,8 +75,8 @@ record_failure(const struct job_env *env, struct session *s,
 	bool is_condemned;
 	int64_t retry_secs;
 
-	if (sync_record_failure(s, failure, &is_condemned, &retry_secs,
-		&err) == -1) {
+	if (account_record_failure(
+		s, failure, &is_condemned, &retry_secs, &err) == -1) {
 		log_warn(&env->log, "failure not recorded: %s", err.text);
 		return;
 	}
@@ -158,7 +144,7 @@ bootstrap_on_dead(struct job_run *run, const struct err *failure)
 	struct arena *arena = arena_new("dead bootstrap");
 	struct account *account;
 	struct err err = ERR_INIT;
-	struct job_db db;
+	struct account_db db;
 	bool is_changed = false;
 
 	if (job_db_open(env, &db, &err) == 0) {
@@ -167,9 +153,9 @@ bootstrap_on_dead(struct job_run *run, const struct err *failure)
 		    store_account_set_state(db.store, &account->id, NOT_YET,
 			ACCOUNT_ERROR, failure->text, &is_changed,
 			&err) == 0 && is_changed)
-			tell_state(env, account, ACCOUNT_ERROR,
-			    failure->text);
-		job_db_close(env, &db);
+			account_tell_state(
+			    env->hooks, account, ACCOUNT_ERROR, failure->text);
+		account_db_rest(&db);
 	}
 	arena_free(&arena);
 }

@@ -9,8 +9,8 @@
  */
 #include "jobs/jobs.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
+#include "conf/retry.h"
 #include "ipc/messages.h" /* JOB_LOCK_SECS */
 
 #include <sys/random.h>
@@ -33,50 +33,18 @@ job_kind_find(const char *name)
 	return NULL;
 }
 
-static void
-give_back(const struct job_env *env, struct job_db *db)
-{
-	if (db->has_permit)
-		env->hooks->give_back(env->hooks->arg, db->permit);
-	db->has_permit = false;
-}
-
-static int
-open_store(const struct job_env *env, struct job_db *db, struct err *err)
-{
-	if (store_open(&db->store, env->conf->database, "mailherd job",
-		err) == 0 && store_check(db->store, err) == 0)
-		return 0;
-	store_close(&db->store);
-	give_back(env, db);
-	return -1;
-}
-
 int
-job_db_open(const struct job_env *env, struct job_db *db, struct err *err)
+job_db_open(const struct job_env *env, struct account_db *db, struct err *err)
 {
-	memset(db, 0, sizeof(*db));
-	if (env->hooks->want(env->hooks->arg, RESOURCE_DATABASE, "", 0,
-		&db->permit, err) == -1)
-		return -1;
-	db->has_permit = true;
-	return open_store(env, db, err);
-}
-
-void
-job_db_close(const struct job_env *env, struct job_db *db)
-{
-	if (db->store == NULL)
-		return;
-	store_close(&db->store);
-	give_back(env, db);
+	account_db_init(db, env->conf, env->hooks, "mailherd job");
+	return account_db_open(db, err);
 }
 
 static int
 jobs_take(const struct job_env *env, const struct job_ring *ring,
     struct arena *arena, struct job **job_r, struct err *err)
 {
-	struct job_db db;
+	struct account_db db;
 	int rv;
 
 	if (job_db_open(env, &db, err) == -1)
@@ -84,7 +52,7 @@ jobs_take(const struct job_env *env, const struct job_ring *ring,
 	/* The master holds it from here on (MSG_HOLD_JOBS). */
 	rv = store_job_take(db.store, ring, env->worker_id, JOB_LOCK_SECS,
 	    arena, job_r, err);
-	job_db_close(env, &db);
+	account_db_rest(&db);
 	return rv;
 }
 
@@ -93,23 +61,17 @@ jobs_next_try(const struct job_env *env, const struct job_kind *kind,
     unsigned attempts, const struct err *failure)
 {
 	uint32_t random = UINT32_MAX / 2;
-	int64_t first = kind->pause_first_secs, max = kind->pause_max_secs;
+	unsigned n = attempts < 1 ? 1 : attempts;
 	int64_t pause;
 
 	if (failure->kind == ERR_STOPPED)
 		return clock_wall_secs();
-	if (first == 0) {
-		/* An account's failure like any other, but a job has so many
-		 * attempts and no more: these reach over ten hours. */
-		first = env->conf->backoff_first;
-		max = env->conf->backoff_max * 6;
-	}
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	pause = backoff_msecs(attempts < 1 ? 1 : attempts,
-	    first * 1000, max * 1000, random) / 1000;
-	if (pause < failure->retry_after_secs)
-		pause = failure->retry_after_secs;
-	return clock_wall_secs() + pause;
+	pause = kind->pause_first_secs == 0
+		    ? retry_msecs(env->conf, RETRY_JOB, failure, n, random)
+		    : retry_msecs_within(kind->pause_first_secs,
+			  kind->pause_max_secs, failure, n, random);
+	return clock_wall_secs() + pause / 1000;
 }
 
 static int
@@ -122,14 +84,12 @@ write_end(const struct job_run *run, const struct job_kind *kind,
 		jobs_next_try(env, kind, run->job->attempts, &out->failure),
 	    .further_secs = jobs_next_try(env, kind, 1, &out->failure),
 	};
-	struct job_db db;
+	struct account_db db;
 	int rv;
 
-	memset(&db, 0, sizeof(db));
-	/* Who is being stopped gets no permit any more, and must give the job
-	 * back before it goes. */
-	if ((out->failure.kind == ERR_STOPPED ? open_store(env, &db, err) :
-		job_db_open(env, &db, err)) == -1)
+	account_db_init(&db, env->conf, env->hooks, "mailherd job");
+	db.does_without_permit = out->failure.kind == ERR_STOPPED;
+	if (account_db_open(&db, err) == -1)
 		return -1;
 	if (out->failure.kind != ERR_NONE)
 		rv = store_job_failed(db.store, &run->attempt, &out->failure,
@@ -139,7 +99,7 @@ write_end(const struct job_run *run, const struct job_kind *kind,
 	else
 		rv = store_job_done(db.store, &run->attempt, err);
 	out->is_again = rv == 0 && run->is_yielded;
-	job_db_close(env, &db);
+	account_db_rest(&db);
 	return rv;
 }
 

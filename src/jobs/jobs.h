@@ -14,7 +14,7 @@
 
 struct job_env {
 	const struct conf *conf;
-	const struct sync_hooks *hooks;
+	const struct account_hooks *hooks;
 	const char *worker_id; /* jobs.locked_by */
 	struct log log;
 };
@@ -63,15 +63,9 @@ struct job_call {
 void job_perform(const struct job_env *env, const struct job_call *call,
     struct job_outcome *outcome_r);
 
-/* A PostgreSQL session of the job's own, with its permit. */
-struct job_db {
-	struct store *store;
-	uint32_t permit;
-	bool has_permit;
-};
-int job_db_open(const struct job_env *env, struct job_db *db_r,
-    struct err *err);
-void job_db_close(const struct job_env *env, struct job_db *db);
+/* A PostgreSQL session of the job's own. */
+int job_db_open(
+    const struct job_env *env, struct account_db *db_r, struct err *err);
 
 /* --- the jobs ------------------------------------------------------------ */
 

@@ -18,7 +18,7 @@ refresh_find_fence(const struct job_env *env, const struct uuid *account_id,
 {
 	struct arena *arena = arena_new("refresh");
 	struct account *account;
-	struct job_db db;
+	struct account_db db;
 	int rv;
 
 	if (job_db_open(env, &db, err) == -1) {
@@ -34,7 +34,7 @@ refresh_find_fence(const struct job_env *env, const struct uuid *account_id,
 		    account->owner);
 		*is_live_r = account->state == ACCOUNT_LIVE;
 	}
-	job_db_close(env, &db);
+	account_db_rest(&db);
 	arena_free(&arena);
 	return rv;
 }
@@ -56,8 +56,9 @@ pass_once(const struct job_env *env, const struct uuid *account_id,
 		return err_set(err, ERR_PERMANENT, "the account is not live");
 	s = sync_open(env->conf, env->hooks, &fence);
 	rv = sync_pass(s, SCOPE_ALL, err);
-	if (rv == -1 && err->kind != ERR_FENCED && sync_record_failure(s, err,
-		&is_condemned, &retry_secs, &ignored) == 0) {
+	if (rv == -1 && err->kind != ERR_FENCED &&
+	    account_record_failure(
+		s, err, &is_condemned, &retry_secs, &ignored) == 0) {
 		if (is_condemned)
 			err->kind = ERR_PERMANENT;
 		else if (retry_secs > err->retry_after_secs)

@@ -6,6 +6,7 @@
 #include "master/policy.h"
 
 #include "base/backoff.h"
+#include "conf/retry.h"
 #include "ipc/messages.h"
 
 #include <stdlib.h>
@@ -272,28 +273,12 @@ int64_t
 policy_pause(const struct conf *conf, enum err_kind kind, unsigned failures,
     int64_t retry_after_secs, uint32_t random)
 {
-	int64_t first = conf->backoff_first * 1000;
-	int64_t max = conf->backoff_max * 1000;
-	int64_t pause;
+	const struct err failure = {.kind = kind,
+	    .retry_after_secs = retry_after_secs > UINT32_MAX
+				    ? UINT32_MAX
+				    : (uint32_t)retry_after_secs};
 
-	switch (kind) {
-	case ERR_AUTH:
-		first = conf->auth_pause * 1000;
-		max = max > first * 10 ? max : first * 10;
-		break;
-	case ERR_CONFIG:
-		first = max; /* an operator must act */
-		break;
-	default:
-		break;
-	}
-	pause = backoff_msecs(failures, first, max, random);
-	/* What the server asks for is a lower bound, not above a day. */
-	if (retry_after_secs > DAY_SECS)
-		retry_after_secs = DAY_SECS;
-	if (pause < retry_after_secs * 1000)
-		pause = retry_after_secs * 1000;
-	return pause;
+	return retry_msecs(conf, RETRY_PASS, &failure, failures, random);
 }
 
 /* Multiples of backoff_max: the time within which all that is temporary has

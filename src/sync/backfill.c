@@ -62,8 +62,9 @@ leave_strangers(struct session *s, struct folder *folder, struct findings *f,
 		return 0;
 	for (i = 0; i < f->n_fresh; i++)
 		uids[i] = f->fresh[i].uid;
-	if (session_db(s, err) == -1 || store_known_uids(s->db, folder->id,
-		uids, f->n_fresh, known, err) == -1)
+	if (session_db(s, err) == -1 ||
+	    store_known_uids(
+		s->db.store, folder->id, uids, f->n_fresh, known, err) == -1)
 		return -1;
 	for (i = 0; i < f->n_fresh; i++)
 		if (!known[i])
@@ -72,7 +73,7 @@ leave_strangers(struct session *s, struct folder *folder, struct findings *f,
 	if (!recognise || n == 0)
 		return 0;
 	memset(known, 0, n * sizeof(*known));
-	if (store_recognise(s->db, &s->fence, folder, f->fresh, n, known,
+	if (store_recognise(s->db.store, &s->fence, folder, f->fresh, n, known,
 		s->pass, &result, err) == -1)
 		return -1;
 	events_commit(s, folder->id, &result);
@@ -91,8 +92,9 @@ has_homeless(struct session *s, const struct folder *folder, bool *yes_r,
 	*yes_r = folder->is_remapping;
 	if (*yes_r)
 		return 0;
-	return session_db(s, err) == -1 ? -1 : store_has_unplaced(s->db,
-	    &s->fence.account_id, yes_r, err);
+	return session_db(s, err) == -1 ? -1
+					: store_has_unplaced(s->db.store,
+					      &s->fence.account_id, yes_r, err);
 }
 
 /* --- windows ------------------------------------------------------------- */
@@ -117,10 +119,10 @@ scan_seq(struct session *s, uint32_t from, uint32_t to, unsigned items,
 	session_note(s, RISK_FOLDER, s->selected_id, 0, 0);
 	if (imap_scan_seq(s->imap, from, to, items, on, arg, err) == 0) {
 		session_note(s, RISK_NONE, 0, 0, 0);
-		s->is_scan_refused = false;
+		s->sync->is_scan_refused = false;
 		return 0;
 	}
-	return session_scan_refused(s, err);
+	return sync_scan_refused(s, err);
 }
 
 static int
@@ -218,7 +220,7 @@ do_window(struct backfill *b, struct err *err)
 		&scan.f, b->recognise, err) == -1))
 		return -1;
 	b->is_first = false;
-	b->s->progress.done += (int64_t)(n_shown - scan.f.n_fresh);
+	b->s->sync->progress.done += (int64_t)(n_shown - scan.f.n_fresh);
 	target = window_target(b, newest);
 	if (ingest_messages(b->in, scan.f.fresh, scan.f.n_fresh, NULL,
 		&target, err) == -1)
@@ -270,7 +272,7 @@ backfill_settle(struct session *s, struct folder *folder, struct err *err)
 	while (has_more) {
 		if (session_may_go_on(s, err) == -1 ||
 		    session_db(s, err) == -1 ||
-		    store_folder_settle(s->db, &s->fence, folder, s->pass,
+		    store_folder_settle(s->db.store, &s->fence, folder, s->pass,
 			&result, &has_more, err) == -1)
 			return -1;
 		events_commit(s, folder->id, &result);

@@ -69,11 +69,11 @@ bootstrap_count(struct session *s, struct filling *w, struct err *err)
 		pass_note_unanswered(s, asked, status, w->n);
 		return -1;
 	}
-	s->progress.is_on = true;
-	s->progress.done = s->progress.total = 0;
+	s->sync->progress.is_on = true;
+	s->sync->progress.done = s->sync->progress.total = 0;
 	for (i = 0; i < w->n; i++) {
-		s->progress.total += status[i].messages;
-		s->progress.done += asked[i]->stored;
+		s->sync->progress.total += status[i].messages;
+		s->sync->progress.done += asked[i]->stored;
 	}
 	return 0;
 }
@@ -130,26 +130,26 @@ sync_sync_bootstrap(struct session *s, struct backfill_budget *budget,
 	if (session_load(s, STATES, err) == -1)
 		return -1;
 	session_db_rest(s);
-	if (session_connect(s, err) == -1 ||
-	    (!s->has_listed && pass_list(s, 0, err) == -1))
+	if (sync_connect(s, err) == -1 ||
+	    (!s->sync->has_listed && pass_list(s, 0, err) == -1))
 		return -1;
-	s->has_listed = true;
+	s->sync->has_listed = true;
 	session_db_rest(s);
 	if (fill_all(s, budget, is_complete_r, err) == -1)
 		return -1;
-	s->progress.is_on = false;
+	s->sync->progress.is_on = false;
 	if (!*is_complete_r)
 		return 0;
 	if (pass_folders(s, SCOPE_ALL, budget, err) == -1 ||
 	    quarantine_retry(s, budget, err) == -1)
 		return -1;
-	if (s->totals.has_more)
+	if (s->sync->totals.has_more)
 		*is_complete_r = false;
 	session_disconnect(s);
 	if (session_db(s, err) == -1)
 		return -1;
-	return store_account_synced(s->db, &s->fence,
-	    s->totals.last_mail_secs, err);
+	return store_account_synced(
+	    s->db.store, &s->fence, s->sync->totals.last_mail_secs, err);
 }
 
 int
@@ -166,10 +166,10 @@ sync_bootstrap(struct session *s, int64_t deadline_mono_msecs,
 
 	quarantine_begin(s);
 	while (rv == -1 && goes_on) {
-		*is_complete_r = s->totals.has_more = false;
+		*is_complete_r = s->sync->totals.has_more = false;
 		failure.kind = ERR_NONE;
 		rv = sync_sync_bootstrap(s, &budget, is_complete_r, &failure);
-		s->progress.is_on = false;
+		s->sync->progress.is_on = false;
 		goes_on = quarantine_goes_on(s, &failure);
 	}
 	if (rv == -1)

@@ -29,8 +29,10 @@ find_rows(struct session *s, const struct folder *folder,
 	*known_r = ARENA_ARRAY(s->pass, bool, n + 1);
 	if (n == 0)
 		return 0;
-	return session_db(s, err) == -1 ? -1 : store_known_uids(s->db,
-	    folder->id, uids, n, *known_r, err);
+	return session_db(s, err) == -1
+		   ? -1
+		   : store_known_uids(
+			 s->db.store, folder->id, uids, n, *known_r, err);
 }
 
 /* What has no row is new, whatever UIDNEXT has ever been said to be. */
@@ -179,8 +181,9 @@ find_missing(struct session *s, struct look *look, struct findings *f,
 	*is_found_r = false;
 	if (n_missing == 0)
 		return 0;
-	if (session_db(s, err) == -1 || store_uid_ranges(s->db,
-		look->folder->id, s->pass, &ranges, &n, err) == -1)
+	if (session_db(s, err) == -1 ||
+	    store_uid_ranges(
+		s->db.store, look->folder->id, s->pass, &ranges, &n, err) == -1)
 		return -1;
 	session_db_rest(s);
 	last = n > 0 ? &ranges[n - 1] : NULL;

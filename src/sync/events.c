@@ -50,11 +50,11 @@ events_commit(struct session *s, int64_t folder_id,
 	emit_ids(s, EVENT_MESSAGE_UPDATED, folder_id, &result->updated);
 	emit_ids(s, EVENT_MESSAGE_DELETED, folder_id, &result->deleted);
 	emit_ids(s, EVENT_THREAD, 0, &result->threads);
-	s->totals.created += (uint32_t)result->created.n;
-	s->totals.updated += (uint32_t)result->updated.n;
-	s->totals.deleted += (uint32_t)result->deleted.n;
-	if (result->newest_mail_secs > s->totals.last_mail_secs)
-		s->totals.last_mail_secs = result->newest_mail_secs;
+	s->sync->totals.created += (uint32_t)result->created.n;
+	s->sync->totals.updated += (uint32_t)result->updated.n;
+	s->sync->totals.deleted += (uint32_t)result->deleted.n;
+	if (result->newest_mail_secs > s->sync->totals.last_mail_secs)
+		s->sync->totals.last_mail_secs = result->newest_mail_secs;
 }
 
 void
@@ -85,22 +85,11 @@ events_progress(struct session *s, const struct folder *folder)
 {
 	struct msg_event ev;
 
-	if (!s->progress.is_on)
+	if (!s->sync->progress.is_on)
 		return;
 	event_init(s, &ev, EVENT_PROGRESS, folder->id);
 	snprintf(ev.name, sizeof(ev.name), "%s", folder->path);
-	ev.done = s->progress.done;
-	ev.total = s->progress.total;
-	events_emit(s, &ev);
-}
-
-void
-events_state(struct session *s, const char *state, const char *reason)
-{
-	struct msg_event ev;
-
-	event_init(s, &ev, EVENT_ACCOUNT_STATE, 0);
-	snprintf(ev.name, sizeof(ev.name), "%s", state);
-	snprintf(ev.reason, sizeof(ev.reason), "%s", reason);
+	ev.done = s->sync->progress.done;
+	ev.total = s->sync->progress.total;
 	events_emit(s, &ev);
 }

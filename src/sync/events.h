@@ -4,7 +4,7 @@
 #ifndef SYNC_EVENTS_H
 #define SYNC_EVENTS_H
 
-#include "sync/session.h"
+#include "sync/state.h"
 
 /* message.new, .updated, .deleted, at most 100 ids an event (R-MSG-5); adds
  * to the totals. */
@@ -16,7 +16,5 @@ void events_quarantine(struct session *s, const struct risk *risk,
 /* mailbox.changed: created, renamed, updated, deleted, remapped */
 void events_folder(struct session *s, int64_t folder_id, const char *change);
 void events_progress(struct session *s, const struct folder *folder);
-/* account.state_changed */
-void events_state(struct session *s, const char *state, const char *reason);
 
 #endif

@@ -45,8 +45,8 @@ find_suspects(struct session *s, struct folder *folder,
 	bool *unlike = ARENA_ARRAY(suspects->arena, bool, n + 1);
 	size_t i;
 
-	if (session_db(s, err) == -1 || store_unlike(s->db, folder->id, shown,
-		n, false, unlike, err) == -1)
+	if (session_db(s, err) == -1 || store_unlike(s->db.store, folder->id,
+					    shown, n, false, unlike, err) == -1)
 		return -1;
 	suspects->uids = ARENA_ARRAY(suspects->arena, uint32_t, n + 1);
 	for (i = 0; i < n; i++)
@@ -72,8 +72,9 @@ try_suspects(struct session *s, struct folder *folder,
 		NULL, err) == -1)
 		return -1;
 	suspects->n = places_sort(suspects->places, suspects->n);
-	if (session_db(s, err) == -1 || store_unlike(s->db, folder->id,
-		suspects->places, suspects->n, true, unlike, err) == -1)
+	if (session_db(s, err) == -1 ||
+	    store_unlike(s->db.store, folder->id, suspects->places, suspects->n,
+		true, unlike, err) == -1)
 		return -1;
 	for (i = 0; i < suspects->n; i++)
 		if (unlike[i])

@@ -239,8 +239,8 @@ on_done(void *arg, const struct place *place, bool has_body)
 	    (is_alone ? ingest_commit_now(in, &err) :
 		ingest_commit_when_full(in, &err)) == -1)
 		return ingest_fail(in, &err);
-	in->s->losses = 0;
-	in->s->has_probed_body = true;
+	in->s->sync->losses = 0;
+	in->s->sync->has_probed_body = true;
 	note_next(in);
 	return 0;
 }
@@ -420,8 +420,10 @@ is_aside(const struct ingest *in, uint32_t uid)
 
 	if (s->n_risks == 0 || !risks_has_message(s, in->folder->id, uid))
 		return false;
-	return s->trial.step == RISK_NONE || s->trial.step == RISK_FOLDER ||
-	    s->trial.folder_id != in->folder->id || s->trial.uid_from != uid;
+	return s->sync->trial.step == RISK_NONE ||
+	       s->sync->trial.step == RISK_FOLDER ||
+	       s->sync->trial.folder_id != in->folder->id ||
+	       s->sync->trial.uid_from != uid;
 }
 
 /* The wanted UIDs without those in quarantine. */

@@ -6,7 +6,7 @@
 #ifndef SYNC_INGEST_H
 #define SYNC_INGEST_H
 
-#include "sync/session.h"
+#include "sync/state.h"
 
 /*
  * One folder's download, which must be the selected one.  The last commit may

@@ -37,9 +37,9 @@ ingest_tell_row(struct ingest *in, const struct err *failure)
 	struct err err = ERR_INIT;
 	bool is_condemned;
 
-	if (session_db(s, &err) == -1 || store_account_failed(s->db,
-		&s->fence, failure, 0, (unsigned)s->conf->auth_refusals,
-		&is_condemned, &err) == -1)
+	if (session_db(s, &err) == -1 ||
+	    store_account_failed(s->db.store, &s->fence, failure, 0,
+		(unsigned)s->conf->auth_refusals, &is_condemned, &err) == -1)
 		log_warn(&s->log, "failure not recorded: %s", err.text);
 }
 
@@ -77,13 +77,17 @@ ingest_commit_land(struct ingest *in, struct err *err)
 		return 0;
 	in->is_in_flight = false;
 	arena_reset(in->result);
-	if (store_commit_wait(s->db, in->result, &result, err) == -1)
-		return in->flight_to != 0 && (err->kind == ERR_PERMANENT ||
-		    store_took_too_long(s->db)) ? note_refused(in, err) : -1;
+	if (store_commit_wait(s->db.store, in->result, &result, err) == -1)
+		return in->flight_to != 0 &&
+			       (err->kind == ERR_PERMANENT ||
+				   store_took_too_long(s->db.store))
+			   ? note_refused(in, err)
+			   : -1;
 	events_commit(s, in->folder->id, &result);
-	if (s->progress.is_on && result.created.n + result.updated.n > 0) {
-		s->progress.done += (int64_t)(result.created.n +
-		    result.updated.n);
+	if (s->sync->progress.is_on &&
+	    result.created.n + result.updated.n > 0) {
+		s->sync->progress.done +=
+		    (int64_t)(result.created.n + result.updated.n);
 		events_progress(s, in->folder);
 	}
 	return 0;
@@ -101,8 +105,8 @@ ingest_commit_empty(struct load *l)
 static int
 check_store(const struct session *s, struct err *err)
 {
-	if (s->blobs == NULL || uuid_is_equal(blob_writer_id(s->blobs),
-	    store_blob_id(s->db)))
+	if (s->blobs == NULL ||
+	    uuid_is_equal(blob_writer_id(s->blobs), store_blob_id(s->db.store)))
 		return 0;
 	return err_set(err, ERR_STORAGE, "%s is the blob directory of another "
 	    "database (see: mailherd -t)", s->conf->blob_dir);
@@ -114,9 +118,8 @@ ingest_commit_launch(struct ingest *in, struct load *l, struct err *err)
 	struct session *s = in->s;
 
 	if (session_db(s, err) == -1 || check_store(s, err) == -1 ||
-	    store_commit_start(s->db, &s->fence,
-		in->folder, l->batch, l->has_cursor ? &l->cursor : NULL,
-		err) == -1)
+	    store_commit_start(s->db.store, &s->fence, in->folder, l->batch,
+		l->has_cursor ? &l->cursor : NULL, err) == -1)
 		return -1;
 	in->is_in_flight = true;
 	in->flight_from = l->uid_from;
@@ -145,7 +148,7 @@ ingest_commit_advance(struct ingest *in, struct err *err)
 int
 ingest_push(struct ingest *in, struct err *err)
 {
-	if (!in->has_queued || !store_commit_is_done(in->s->db))
+	if (!in->has_queued || !store_commit_is_done(in->s->db.store))
 		return 0;
 	return session_may_go_on(in->s, err) == -1
 		   ? -1

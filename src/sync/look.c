@@ -75,8 +75,9 @@ look_distrust(struct session *s, struct folder *folder, enum distrust what,
 	log_warn(&s->log, "folder_id=%lld: %s is not trusted for a while: %s",
 	    (long long)folder->id, what == DISTRUST_CONDSTORE ? "CONDSTORE" :
 	    "UIDNEXT", reason);
-	if (session_db(s, err) == -1 || store_folder_distrust(s->db,
-		&s->fence, folder, what, reason, err) == -1)
+	if (session_db(s, err) == -1 ||
+	    store_folder_distrust(
+		s->db.store, &s->fence, folder, what, reason, err) == -1)
 		return -1;
 	if (what == DISTRUST_CONDSTORE)
 		folder->no_condstore = arena_strdup(s->facts, reason);
@@ -91,9 +92,9 @@ look_commit(struct session *s, struct folder *folder, const struct findings *f,
 
 	if (session_may_go_on(s, err) == -1 || session_db(s, err) == -1)
 		return -1;
-	if (store_apply(s->db, &s->fence, folder, f->changed, f->n_changed,
-		f->vanished, f->n_vanished, cursor, s->pass, &result,
-		err) == -1)
+	if (store_apply(s->db.store, &s->fence, folder, f->changed,
+		f->n_changed, f->vanished, f->n_vanished, cursor, s->pass,
+		&result, err) == -1)
 		return -1;
 	events_commit(s, folder->id, &result);
 	return 0;
@@ -114,14 +115,15 @@ make_void(struct session *s, struct look *look, struct err *err)
 		log_info(&s->log, "folder_id=%lld: UIDVALIDITY %u is now %u: "
 		    "messages are recognised anew", (long long)folder->id,
 		    folder->cursor.uidvalidity, look->selected.uidvalidity);
-		if (store_folder_remap(s->db, &s->fence, folder, err) == -1)
+		if (store_folder_remap(s->db.store, &s->fence, folder, err) ==
+		    -1)
 			return -1;
 		events_folder(s, folder->id, "remapped");
 	}
 	while (has_more)
 		if (session_may_go_on(s, err) == -1 ||
-		    store_folder_void(s->db, &s->fence, folder, &has_more,
-			err) == -1)
+		    store_folder_void(
+			s->db.store, &s->fence, folder, &has_more, err) == -1)
 			return -1;
 	return 0;
 }
@@ -168,8 +170,10 @@ compare_slice(struct session *s, struct look *look, struct findings *f,
 	look->is_quiet = false;
 	if (windows_compare_slice(s, look->folder, f, err) == -1)
 		return -1;
-	return session_db(s, err) == -1 ? -1 : store_folder_verified(s->db,
-	    &s->fence, look->folder, false, err);
+	return session_db(s, err) == -1
+		   ? -1
+		   : store_folder_verified(
+			 s->db.store, &s->fence, look->folder, false, err);
 }
 
 /*
@@ -188,8 +192,10 @@ look_conclude(struct session *s, struct look *look, const struct findings *f,
 	    f->highest >= told && look_distrust(s, look->folder,
 		DISTRUST_UIDNEXT, "there are messages above it", err) == -1)
 		return -1;
-	return session_db(s, err) == -1 ? -1 : store_folder_verified(s->db,
-	    &s->fence, look->folder, true, err);
+	return session_db(s, err) == -1
+		   ? -1
+		   : store_folder_verified(
+			 s->db.store, &s->fence, look->folder, true, err);
 }
 
 /* --- the cursor ---------------------------------------------------------- */
@@ -277,8 +283,9 @@ note_unseen(struct session *s, struct look *look, struct err *err)
 	log_info(&s->log, "folder_id=%lld: %lld messages are counted by the "
 	    "server and not shown", (long long)folder->id, (long long)more);
 	folder->explained += more;
-	return session_db(s, err) == -1 ? -1 : store_folder_unseen(s->db,
-	    &s->fence, folder->id, more, err);
+	return session_db(s, err) == -1 ? -1
+					: store_folder_unseen(s->db.store,
+					      &s->fence, folder->id, more, err);
 }
 
 static int

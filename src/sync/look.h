@@ -6,7 +6,7 @@
 #define SYNC_LOOK_H
 
 #include "sync/plan.h"
-#include "sync/session.h"
+#include "sync/state.h"
 
 struct look {
 	struct folder *folder;

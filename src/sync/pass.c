@@ -46,13 +46,13 @@ status_of_unknown(struct session *s, const struct imap_folder *listed,
 	/* STATUS only serves to tell a rename from a new folder. */
 	if (n_asked == 0 || s->n_folders == 0)
 		return 0;
-	if (s->skips_names)
+	if (s->sync->skips_names)
 		return 0;
 	answers = ARENA_ARRAY(s->pass, struct imap_status, n_asked);
-	s->is_naming = true;
+	s->sync->is_naming = true;
 	if (imap_status(s->imap, wires, n_asked, answers, err) == -1)
 		return -1;
-	s->is_naming = false;
+	s->sync->is_naming = false;
 	for (i = 0; i < n_asked; i++)
 		status_r[at[i]] = answers[i];
 	return 0;
@@ -123,21 +123,21 @@ ask_list(struct session *s, unsigned scope, struct imap_folder **listed_r,
 
 	for (i = 0; i < n; i++)
 		wires[i] = chosen[i]->wire;
-	s->is_listing = true;
+	s->sync->is_listing = true;
 	if (imap_list_with(s->imap, n > 0 ? &along : NULL, s->pass,
 		listed_r, n_r, err) == -1) {
-		s->is_listing = !along.is_listed;
+		s->sync->is_listing = !along.is_listed;
 		if (along.is_listed)
 			pass_note_unanswered(s, chosen, along.status, n);
 		return -1;
 	}
-	s->is_listing = false;
-	s->ahead = ARENA_ARRAY(s->pass, struct ahead, n + 1);
-	s->n_ahead = along.n_answered;
-	for (i = 0; i < s->n_ahead; i++)
-		s->ahead[i] = (struct ahead){ .wire = chosen[i]->wire,
-			.folder_id = chosen[i]->id,
-			.status = along.status[i] };
+	s->sync->is_listing = false;
+	s->sync->ahead = ARENA_ARRAY(s->pass, struct ahead, n + 1);
+	s->sync->n_ahead = along.n_answered;
+	for (i = 0; i < s->sync->n_ahead; i++)
+		s->sync->ahead[i] = (struct ahead){.wire = chosen[i]->wire,
+		    .folder_id = chosen[i]->id,
+		    .status = along.status[i]};
 	return 0;
 }
 
@@ -154,8 +154,9 @@ empty_vanished(struct session *s, const struct folder_op *ops, size_t n,
 		has_more = ops[i].kind == FOLDER_VANISH && !ops[i].is_refused;
 		while (has_more) {
 			if (session_may_go_on(s, err) == -1 ||
-			    store_folder_empty(s->db, &s->fence, ops[i].id,
-				s->pass, &result, &has_more, err) == -1)
+			    store_folder_empty(s->db.store, &s->fence,
+				ops[i].id, s->pass, &result, &has_more,
+				err) == -1)
 				return -1;
 			events_commit(s, ops[i].id, &result);
 		}
@@ -189,8 +190,8 @@ pass_list(struct session *s, unsigned scope, struct err *err)
 	if (n_ops == 0)
 		return 0;
 	if (session_may_go_on(s, err) == -1 || session_db(s, err) == -1 ||
-	    store_folders_write(s->db, &s->fence, ops, n_ops, &refused,
-		err) == -1)
+	    store_folders_write(
+		s->db.store, &s->fence, ops, n_ops, &refused, err) == -1)
 		return -1;
 	tell_refused(s, &refused);
 	tell_folders(s, ops, n_ops);
@@ -234,7 +235,8 @@ pass_gave_up(const struct session *s, int plans, const struct err *stale,
     struct err *err)
 {
 	*err = *stale;
-	if (plans == REPLANS && stale->kind == ERR_STALE && s->is_scan_refused)
+	if (plans == REPLANS && stale->kind == ERR_STALE &&
+	    s->sync->is_scan_refused)
 		err->kind = ERR_SERVER;
 	return -1;
 }
@@ -254,8 +256,8 @@ pass_look(struct session *s, int64_t folder_id, struct look *look,
 		session_db_pause(s);
 		if (look_at(s, folder, look, &stale) == 0) {
 			session_note(s, RISK_NONE, 0, 0, 0);
-			s->totals.folders_polled++;
-			s->losses = 0;
+			s->sync->totals.folders_polled++;
+			s->sync->losses = 0;
 			return 0;
 		}
 		if (stale.kind != ERR_STALE)
@@ -348,12 +350,12 @@ sync_sync_pass(struct session *s, unsigned scope, struct err *err)
 	if (session_load(s, 1u << ACCOUNT_LIVE, err) == -1)
 		return -1;
 	session_db_rest(s);
-	if (session_connect(s, err) == -1)
+	if (sync_connect(s, err) == -1)
 		return -1;
-	if (((scope & SCOPE_LIST) || s->n_folders == 0) && !s->has_listed &&
-	    pass_list(s, scope, err) == -1)
+	if (((scope & SCOPE_LIST) || s->n_folders == 0) &&
+	    !s->sync->has_listed && pass_list(s, scope, err) == -1)
 		return -1;
-	s->has_listed = true;
+	s->sync->has_listed = true;
 	session_db_rest(s);
 	budget.deadline_mono_msecs = clock_mono_msecs() + BACKFILL_MSECS;
 	if (pass_folders(s, scope, &budget, err) == -1 ||
@@ -363,8 +365,8 @@ sync_sync_pass(struct session *s, unsigned scope, struct err *err)
 	session_disconnect(s);
 	if (session_db(s, err) == -1)
 		return -1;
-	return store_account_synced(s->db, &s->fence,
-	    s->totals.last_mail_secs, err);
+	return store_account_synced(
+	    s->db.store, &s->fence, s->sync->totals.last_mail_secs, err);
 }
 
 int
@@ -380,8 +382,8 @@ sync_pass(struct session *s, unsigned scope, struct err *err)
 		rv = sync_sync_pass(s, scope, &failure);
 		goes_on = quarantine_goes_on(s, &failure);
 	}
-	if (rv == 0 && s->no_list.kind != ERR_NONE) {
-		failure = s->no_list;
+	if (rv == 0 && s->sync->no_list.kind != ERR_NONE) {
+		failure = s->sync->no_list;
 		rv = -1;
 	}
 	if (rv == -1)

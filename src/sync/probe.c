@@ -58,14 +58,14 @@ probe_ask(struct session *s, const struct folder *f, struct err *err)
 		err) == -1)
 		return -1;
 	s->selected_id = f->id;
-	if (s->probed == SHOWS_NONE)
-		s->probed = OPENS_ONE;
+	if (s->sync->probed == SHOWS_NONE)
+		s->sync->probed = OPENS_ONE;
 	if (selected.exists == 0)
 		return 0;
 	if (imap_scan_seq(s->imap, selected.exists, selected.exists, ITEM_FLAGS,
 		probe_ignore, NULL, err) == -1)
 		return -1;
-	s->probed = SHOWS_ONE;
+	s->sync->probed = SHOWS_ONE;
 	return 0;
 }
 
@@ -79,17 +79,17 @@ ask_until(struct session *s, const struct probe_except *except,
 
 	*n_r = 0;
 	for (i = 0; i < s->n_folders; i++) {
-		if (s->probed >= (was_open ? SHOWS_ONE : OPENS_ONE) ||
-		    s->refused_probes >= REFUSED_MAX)
+		if (s->sync->probed >= (was_open ? SHOWS_ONE : OPENS_ONE) ||
+		    s->sync->refused_probes >= REFUSED_MAX)
 			break;
 		if (!can_probe(s, &s->folders[i], except, has_messages))
 			continue;
 		++*n_r;
 		no = (struct err)ERR_INIT;
 		if (probe_ask(s, &s->folders[i], &no) == 0) {
-			s->refused_probes = 0;
+			s->sync->refused_probes = 0;
 		} else if (no.kind == ERR_SERVER) {
-			s->refused_probes++;
+			s->sync->refused_probes++;
 		} else {
 			*err = no;
 			return -1;
@@ -106,16 +106,16 @@ probe_folder(struct session *s, const struct probe_except *except,
 
 	if (ask_until(s, except, true, was_open, &n_full, err) == -1)
 		return -1;
-	*is_proved_r = s->probed >= (was_open ? SHOWS_ONE : OPENS_ONE);
+	*is_proved_r = s->sync->probed >= (was_open ? SHOWS_ONE : OPENS_ONE);
 	/* Empty ones prove that folders are opened, and no more. */
 	if (!*is_proved_r && (!was_open || is_last) && n_full == 0) {
 		if (ask_until(s, except, false, false, &n_empty, err) == -1)
 			return -1;
-		*is_proved_r = s->probed >= OPENS_ONE && (!was_open ||
-		    except->n == 1);
+		*is_proved_r = s->sync->probed >= OPENS_ONE &&
+			       (!was_open || except->n == 1);
 	}
 	if (*is_proved_r)
-		s->losses = 0;
+		s->sync->losses = 0;
 	session_note(s, RISK_NONE, 0, 0, 0);
 	return 0;
 }
@@ -135,29 +135,31 @@ is_only_folder(const struct session *s, int64_t folder_id)
 int
 probe_for_trial(struct session *s, struct err *err)
 {
-	const struct probe_except except = { &s->trial.folder_id, 1 };
+	const struct probe_except except = {&s->sync->trial.folder_id, 1};
 	bool is_proved;
 
 	if (probe_folder(s, &except, true, true, &is_proved, err) == -1)
 		return -1;
-	s->has_proof = is_proved && is_only_folder(s, s->trial.folder_id);
+	s->sync->has_proof =
+	    is_proved && is_only_folder(s, s->sync->trial.folder_id);
 	return 0;
 }
 
 bool
 probe_proves_folder(const struct session *s, int64_t folder_id)
 {
-	if (s->probed == SHOWS_ONE)
+	if (s->sync->probed == SHOWS_ONE)
 		return true;
-	return s->probed == OPENS_ONE &&
-	    (s->selected_id != folder_id || s->has_proof);
+	return s->sync->probed == OPENS_ONE &&
+	       (s->selected_id != folder_id || s->sync->has_proof);
 }
 
 bool
 probe_proves(const struct session *s)
 {
-	return s->trial.step == RISK_FOLDER ?
-	    probe_proves_folder(s, s->trial.folder_id) : s->has_proof;
+	return s->sync->trial.step == RISK_FOLDER
+		   ? probe_proves_folder(s, s->sync->trial.folder_id)
+		   : s->sync->has_proof;
 }
 
 /* --- messages ------------------------------------------------------------- */
@@ -188,8 +190,9 @@ probe_choose(
 	size_t i, n;
 
 	*uid_r = 0;
-	if (session_db(s, err) == -1 || store_places(s->db, folder_id, 1,
-		UINT32_MAX, s->n_risks + 1, s->pass, &places, &n, err) == -1)
+	if (session_db(s, err) == -1 ||
+	    store_places(s->db.store, folder_id, 1, UINT32_MAX, s->n_risks + 1,
+		s->pass, &places, &n, err) == -1)
 		return -1;
 	for (i = 0; i < n && *uid_r == 0; i++)
 		if (!risks_has_message(s, folder_id, places[i].uid))
@@ -207,8 +210,8 @@ is_only_trial(const struct session *s)
 	for (i = 0; i < s->n_risks; i++)
 		if (s->risks[i].step != RISK_FOLDER &&
 		    !s->risks[i].is_skipped &&
-		    (s->risks[i].folder_id != s->trial.folder_id ||
-			s->risks[i].uid_from != s->trial.uid_from))
+		    (s->risks[i].folder_id != s->sync->trial.folder_id ||
+			s->risks[i].uid_from != s->sync->trial.uid_from))
 			return false;
 	return true;
 }
@@ -230,25 +233,26 @@ probe_body(struct session *s, int64_t folder_id, bool *is_well_r,
 	struct err no = ERR_INIT;
 	uint32_t uid;
 
-	s->has_proof = *is_well_r = true;
-	if (s->has_probed_body)
+	s->sync->has_proof = *is_well_r = true;
+	if (s->sync->has_probed_body)
 		return 0;
 	if (probe_choose(s, folder_id, &uid, err) == -1)
 		return -1;
 	if (uid == 0) {
-		s->has_proof = is_only_trial(s);
-		*is_well_r = s->has_proof || !s->has_lost_trial;
+		s->sync->has_proof = is_only_trial(s);
+		*is_well_r = s->sync->has_proof || !s->sync->has_lost_trial;
 		return 0;
 	}
 	session_note(s, RISK_FETCH, folder_id, uid, uid);
 	if (imap_fetch(s->imap, &uid, 1, 1, &sink, &no) == -1 &&
 	    no.kind != ERR_SERVER) {
-		s->has_proof = false;
+		s->sync->has_proof = false;
 		*err = no;
 		return -1;
 	}
-	*is_well_r = s->has_proof = s->has_probed_body = n_bytes > 0;
+	*is_well_r = s->sync->has_proof = s->sync->has_probed_body =
+	    n_bytes > 0;
 	if (n_bytes > 0)
-		s->losses = 0;
+		s->sync->losses = 0;
 	return 0;
 }

@@ -8,7 +8,7 @@
 #ifndef SYNC_PROBE_H
 #define SYNC_PROBE_H
 
-#include "sync/session.h"
+#include "sync/state.h"
 
 /* Folders that were refused, too, and so prove nothing. */
 struct probe_except {
@@ -26,15 +26,15 @@ struct probe_except {
 int probe_folder(struct session *s, const struct probe_except *except,
     bool was_open, bool is_last, bool *is_proved_r, struct err *err);
 
-/* Before s->trial, a folder's; the answers are for this connection. */
+/* Before s->sync->trial, a folder's; the answers are for this connection. */
 int probe_for_trial(struct session *s, struct err *err);
 /* What the trial has come to now, a loss or a refusal, is the folder's own. */
 bool probe_proves_folder(const struct session *s, int64_t folder_id);
-/* The same of s->trial, whatever it is. */
+/* The same of s->sync->trial, whatever it is. */
 bool probe_proves(const struct session *s);
 
-/* Before s->trial, a message's, in its folder, which is selected. *is_well_r
- * false: nothing can be said of it now. */
+/* Before s->sync->trial, a message's, in its folder, which is selected.
+ * *is_well_r false: nothing can be said of it now. */
 int probe_body(struct session *s, int64_t folder_id, bool *is_well_r,
     struct err *err);
 

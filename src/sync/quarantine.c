@@ -48,10 +48,11 @@ is_loss(const struct session *s, const struct err *failure)
 static bool
 is_trial(const struct session *s)
 {
-	return s->trial.step != RISK_NONE &&
-	    s->trial.folder_id == s->note.folder_id &&
-	    (s->trial.step == RISK_FOLDER) == (s->note.step == RISK_FOLDER) &&
-	    s->trial.uid_from == s->note.uid_from;
+	return s->sync->trial.step != RISK_NONE &&
+	       s->sync->trial.folder_id == s->note.folder_id &&
+	       (s->sync->trial.step == RISK_FOLDER) ==
+		   (s->note.step == RISK_FOLDER) &&
+	       s->sync->trial.uid_from == s->note.uid_from;
 }
 
 /* Under the step that is tried, whichever was being done. */
@@ -68,8 +69,9 @@ blame_step(struct session *s, const struct err *failure)
 	bool is_proved = is_trial(s) && probe_proves(s);
 
 	if (is_trial(s)) {
-		risk.step = s->trial.step;
-		s->has_lost_trial |= !is_proved && risk.step != RISK_FOLDER;
+		risk.step = s->sync->trial.step;
+		s->sync->has_lost_trial |=
+		    !is_proved && risk.step != RISK_FOLDER;
 	}
 	session_disconnect(s);
 	if (risks_count(s, &risk, failure->text, is_proved, &err) == 0)
@@ -84,11 +86,11 @@ blame_step(struct session *s, const struct err *failure)
 static bool
 blame_listing(struct session *s, const struct err *failure)
 {
-	if (s->is_naming && !s->skips_names)
-		s->skips_names = true;
-	else if (s->is_listing && s->n_folders > 0) {
-		s->has_listed = true;
-		s->no_list = *failure;
+	if (s->sync->is_naming && !s->sync->skips_names)
+		s->sync->skips_names = true;
+	else if (s->sync->is_listing && s->n_folders > 0) {
+		s->sync->has_listed = true;
+		s->sync->no_list = *failure;
 	} else
 		return false;
 	log_warn(&s->log, "%s; this pass goes on without it", failure->text);
@@ -98,16 +100,16 @@ blame_listing(struct session *s, const struct err *failure)
 static bool
 quarantine_blame(struct session *s, const struct err *failure)
 {
-	bool is_listing = s->is_listing || s->is_naming;
+	bool is_listing = s->sync->is_listing || s->sync->is_naming;
 
 	if (!is_loss(s, failure) ||
 	    (!is_listing && s->note.step == RISK_NONE))
 		return false;
-	s->losses++;
+	s->sync->losses++;
 	if (!(is_listing ? blame_listing(s, failure) :
 		blame_step(s, failure)))
 		return false;
-	return failure->kind != ERR_THROTTLED && s->losses < LOSSES_MAX;
+	return failure->kind != ERR_THROTTLED && s->sync->losses < LOSSES_MAX;
 }
 
 bool
@@ -116,11 +118,11 @@ quarantine_goes_on(struct session *s, const struct err *failure)
 	bool goes_on = quarantine_blame(s, failure);
 
 	session_note(s, RISK_NONE, 0, 0, 0);
-	s->trial.step = RISK_NONE;
-	s->has_proof = s->is_listing = s->is_naming = false;
+	s->sync->trial.step = RISK_NONE;
+	s->sync->has_proof = s->sync->is_listing = s->sync->is_naming = false;
 	session_disconnect(s);
 	session_db_rest(s);
-	s->n_ahead = 0;
+	s->sync->n_ahead = 0;
 	arena_reset(s->pass);
 	return goes_on;
 }
@@ -128,9 +130,10 @@ quarantine_goes_on(struct session *s, const struct err *failure)
 void
 quarantine_begin(struct session *s)
 {
-	s->losses = 0;
-	s->has_listed = s->skips_names = s->has_lost_trial = false;
-	s->no_list.kind = ERR_NONE;
+	s->sync->losses = 0;
+	s->sync->has_listed = s->sync->skips_names = s->sync->has_lost_trial =
+	    false;
+	s->sync->no_list.kind = ERR_NONE;
 }
 
 /* --- a folder ------------------------------------------------------------- */
@@ -139,7 +142,7 @@ static int
 try_clear(struct session *s, const struct risk *risk, struct err *err)
 {
 	if (session_db(s, err) == -1 ||
-	    store_risk_clear(s->db, &s->fence, risk, err) == -1)
+	    store_risk_clear(s->db.store, &s->fence, risk, err) == -1)
 		return -1;
 	log_info(&s->log, "folder_id=%lld uid=%u: out of quarantine",
 	    (long long)risk->folder_id, risk->uid_from);
@@ -158,13 +161,14 @@ try_whole_folder(struct session *s, struct folder *f,
 	session_note(s, RISK_FOLDER, f->id, 0, 0);
 	if (imap_status(s->imap, &f->wire, 1, &status, err) == -1 ||
 	    pass_look(s, f->id, &look, err) == -1 ||
-	    try_clear(s, &s->trial, err) == -1)
+	    try_clear(s, &s->sync->trial, err) == -1)
 		return -1;
-	s->trial.step = RISK_NONE; /* what comes is its messages' trouble */
+	s->sync->trial.step =
+	    RISK_NONE; /* what comes is its messages' trouble */
 	if (pass_fetch(s, &look, err) == -1 ||
 	    pass_backfill(s, &look, budget, &is_complete, err) == -1)
 		return -1;
-	s->totals.has_more |= !is_complete;
+	s->sync->totals.has_more |= !is_complete;
 	return 0;
 }
 
@@ -172,7 +176,7 @@ static int
 try_folder(struct session *s, struct backfill_budget *budget,
     struct err *err)
 {
-	struct folder *f = session_folder(s, s->trial.folder_id);
+	struct folder *f = session_folder(s, s->sync->trial.folder_id);
 	struct err failure = ERR_INIT;
 	bool is_proved;
 
@@ -266,15 +270,16 @@ trial_ends(struct session *s, const struct risk *risk, struct err *err)
 {
 	bool is_known;
 
-	if (session_db(s, err) == -1 || store_known_uids(s->db,
-		risk->folder_id, &risk->uid_from, 1, &is_known, err) == -1)
+	if (session_db(s, err) == -1 ||
+	    store_known_uids(s->db.store, risk->folder_id, &risk->uid_from, 1,
+		&is_known, err) == -1)
 		return -1;
 	if (!is_known)
 		return 0; /* it was counted again */
 	if (risk->is_parked && risk->step != RISK_FETCH) {
 		log_info(&s->log, "folder_id=%lld uid=%u: stored unparsed",
 		    (long long)risk->folder_id, risk->uid_from);
-		return store_risk_settle(s->db, &s->fence, risk, err);
+		return store_risk_settle(s->db.store, &s->fence, risk, err);
 	}
 	return try_clear(s, risk, err);
 }
@@ -282,7 +287,7 @@ trial_ends(struct session *s, const struct risk *risk, struct err *err)
 static int
 try_message_once(struct session *s, struct folder *f, struct err *err)
 {
-	struct trial_scan scan = { .uid = s->trial.uid_from };
+	struct trial_scan scan = {.uid = s->sync->trial.uid_from};
 	bool is_ready, is_well = true;
 
 	if (trial_select(s, f, &is_ready, err) == -1)
@@ -298,10 +303,10 @@ try_message_once(struct session *s, struct folder *f, struct err *err)
 		ITEM_FLAGS | ITEM_SIZE, trial_on_place, &scan, err) == -1)
 		return -1;
 	if (scan.place.uid == 0)
-		return try_clear(s, &s->trial, err); /* expunged */
+		return try_clear(s, &s->sync->trial, err); /* expunged */
 	if (trial_fetch(s, f, &scan.place, err) == -1)
 		return -1;
-	return trial_ends(s, &s->trial, err);
+	return trial_ends(s, &s->sync->trial, err);
 }
 
 /* The row as it is now: it may just have been parked. */
@@ -316,7 +321,7 @@ trial_reload(struct session *s, const struct risk *was)
 		if (r->folder_id != was->folder_id || r->step != was->step ||
 		    r->uid_from != was->uid_from || r->uid_to != was->uid_to)
 			continue;
-		s->trial = *r;
+		s->sync->trial = *r;
 		return risk_is_due(r, clock_wall_secs());
 	}
 	return false;
@@ -325,7 +330,7 @@ trial_reload(struct session *s, const struct risk *was)
 static int
 try_message(struct session *s, struct err *err)
 {
-	const struct risk risk = s->trial;
+	const struct risk risk = s->sync->trial;
 	struct err failure = ERR_INIT;
 	struct folder *f;
 	int i;
@@ -362,8 +367,8 @@ static int
 try_one(struct session *s, const struct risk *risk,
     struct backfill_budget *budget, struct err *err)
 {
-	s->trial = *risk;
-	s->has_proof = false;
+	s->sync->trial = *risk;
+	s->sync->has_proof = false;
 	if (session_may_go_on(s, err) == -1)
 		return -1;
 	session_db_rest(s);
@@ -371,7 +376,7 @@ try_one(struct session *s, const struct risk *risk,
 		try_message(s, err)) == -1)
 		return -1;
 	session_note(s, RISK_NONE, 0, 0, 0);
-	s->trial.step = RISK_NONE;
+	s->sync->trial.step = RISK_NONE;
 	return 0;
 }
 

@@ -60,7 +60,7 @@ refusals_add(struct session *s, struct refusals *r, int64_t folder_id,
 		return 0;
 	/* What was well before it asked us to wait proves nothing. */
 	if (imap_is_busy(s->imap))
-		s->probed = SHOWS_NONE;
+		s->sync->probed = SHOWS_NONE;
 	r->folder_ids[r->n] = folder_id;
 	r->list[r->n++] = (struct refusal){ *failure,
 		s->selected_id == folder_id };
@@ -71,7 +71,7 @@ int
 refusals_went_well(struct session *s, struct refusals *r, struct err *err)
 {
 	r->n_well++;
-	s->refused_probes = 0;
+	s->sync->refused_probes = 0;
 	return refusals_decide(s, r, false, err);
 }
 

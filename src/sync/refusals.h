@@ -10,7 +10,7 @@
 #ifndef SYNC_REFUSALS_H
 #define SYNC_REFUSALS_H
 
-#include "sync/session.h"
+#include "sync/state.h"
 
 struct refusals {
 	int64_t *folder_ids; /* not decided yet */

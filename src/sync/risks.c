@@ -116,8 +116,9 @@ static int
 risks_count_by(struct session *s, struct risk *risk, const char *how,
     const struct risk_rule *rule, struct err *err)
 {
-	if (session_db(s, err) == -1 || store_risk_count(s->db,
-		&s->fence.account_id, risk, how, rule, err) == -1)
+	if (session_db(s, err) == -1 ||
+	    store_risk_count(
+		s->db.store, &s->fence.account_id, risk, how, rule, err) == -1)
 		return -1;
 	risks_remember(s, risk);
 	if (risk->is_news)
@@ -153,7 +154,7 @@ int
 risks_not_delivered(struct session *s, int64_t folder_id, uint32_t uid,
     const char *how, struct err *err)
 {
-	bool is_proved = s->trial.step != RISK_NONE && s->has_proof;
+	bool is_proved = s->sync->trial.step != RISK_NONE && s->sync->has_proof;
 	const struct risk_rule rule = {
 		.limit = is_proved ? (unsigned)s->conf->risk_attempts :
 		    UINT32_MAX,
@@ -167,7 +168,8 @@ risks_not_delivered(struct session *s, int64_t folder_id, uint32_t uid,
 		.uid_to = uid,
 	};
 
-	s->has_lost_trial |= s->trial.step != RISK_NONE && !is_proved;
+	s->sync->has_lost_trial |=
+	    s->sync->trial.step != RISK_NONE && !is_proved;
 	return risks_count_by(s, &risk, how, &rule, err);
 }
 
@@ -197,7 +199,7 @@ risks_clear_ranges(struct session *s, int64_t folder_id, uint32_t from,
 		    r->uid_to < from)
 			continue;
 		if (session_db(s, err) == -1 ||
-		    store_risk_clear(s->db, &s->fence, r, err) == -1)
+		    store_risk_clear(s->db.store, &s->fence, r, err) == -1)
 			return -1;
 	}
 	return 0;

@@ -6,7 +6,7 @@
 #ifndef SYNC_RISKS_H
 #define SYNC_RISKS_H
 
-#include "sync/session.h"
+#include "sync/state.h"
 
 /* The folder is left out of ordinary work (its messages may be, too). */
 bool risks_has_folder(const struct session *s, int64_t folder_id);

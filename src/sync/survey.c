@@ -111,8 +111,8 @@ was_told_ahead(struct session *s, const struct folder *f,
 	bool is_same;
 	size_t i;
 
-	for (i = 0; i < s->n_ahead; i++) {
-		struct ahead *a = &s->ahead[i];
+	for (i = 0; i < s->sync->n_ahead; i++) {
+		struct ahead *a = &s->sync->ahead[i];
 
 		if (a->folder_id != f->id || a->wire == NULL)
 			continue;
@@ -167,7 +167,7 @@ survey_is_news(
 
 	if (plan.action != PLAN_NOTHING)
 		return true;
-	s->totals.folders_polled++;
+	s->sync->totals.folders_polled++;
 	return false;
 }
 
@@ -211,9 +211,9 @@ survey_peek(
 
 	if (!view->is_known || c->uidvalidity == 0)
 		return;
-	s->totals.peek = differs ? PEEK_DIFFERS : PEEK_SAME;
-	s->totals.inbox_generation = inbox->generation;
-	s->totals.inbox_mark = mark_of(view);
+	s->sync->totals.peek = differs ? PEEK_DIFFERS : PEEK_SAME;
+	s->sync->totals.inbox_generation = inbox->generation;
+	s->sync->totals.inbox_mark = mark_of(view);
 }
 
 /* In a pass that leaves INBOX to the hot child, this is the only look at it. */
@@ -374,7 +374,7 @@ backfill_all(struct session *s, struct work *w,
 			if (survey_note_failure(s, w, i, &failure, err) == -1)
 				return -1;
 		} else if (!is_complete)
-			s->totals.has_more = true;
+			s->sync->totals.has_more = true;
 	}
 	return 0;
 }

@@ -11,44 +11,7 @@
 #ifndef SYNC_SYNC_H
 #define SYNC_SYNC_H
 
-#include "base/err.h"
-#include "base/log.h"
-#include "conf/conf.h"
-#include "ipc/messages.h"
-#include "proc/slots.h"
-#include "proc/vault.h"
-#include "store/store.h"
-
-/* A PostgreSQL session, with its permit, that the next account goes on with. */
-struct kept_db {
-	struct store *db; /* NULL: none */
-	uint32_t permit;
-};
-
-struct sync_hooks {
-	/* Budgets; the id is for giving back. */
-	int (*want)(void *arg, enum resource resource, const char *host,
-	    uint16_t port, uint32_t *id_r, struct err *err);
-	void (*give_back)(void *arg, uint32_t id);
-	/* -1: end now (lease lost, stop).  Before every slow step. */
-	int (*may_go_on)(void *arg, struct err *err);
-	/* The risky step about to be taken; a plain memory write. */
-	void (*note)(void *arg, const struct slot_note *note);
-	/* Only after commit. */
-	void (*emit)(void *arg, const struct msg_event *event);
-	void (*activity)(void *arg, const char *text);
-	int (*unseal)(void *arg, const struct seal_bond *bond,
-	    const struct sealed *sealed, char *secret_r, size_t size,
-	    struct err *err);
-	/* Somebody who had less waits for this process: a backfill ends soon
-	 * and goes on in another turn.  NULL: never. */
-	bool (*must_yield)(void *arg);
-	/* Account and INBOX, read by somebody else (sync_brief); -1: not to be
-	 * had.  NULL: the session reads for itself. */
-	int (*brief)(void *arg, struct msg_briefing *b_r);
-	struct kept_db *kept; /* NULL: every session is closed after use */
-	void *arg;
-};
+#include "account/session.h"
 
 /* What was done since the last sync_totals_take. */
 struct sync_totals {
@@ -63,12 +26,9 @@ struct sync_totals {
 	uint64_t inbox_mark;
 };
 
-struct session;
-
 /* Copies nothing: conf and hooks outlive the session. */
 struct session *sync_open(const struct conf *conf,
-    const struct sync_hooks *hooks,
-    const struct fence *fence);
+    const struct account_hooks *hooks, const struct fence *fence);
 /* Closes what is open, gives everything back. */
 void sync_close(struct session **s);
 
@@ -101,20 +61,5 @@ int sync_watch_wait(struct session *s, int control_fd, int64_t msecs,
 int sync_watch_catch_up(struct session *s, struct err *err);
 /* The same, with what PostgreSQL knows of the account read anew. */
 int sync_watch_look_anew(struct session *s, struct err *err);
-
-/*
- * A failed pass, in the account's row (R-LIFE-6); emits the change of state
- * when the account was condemned.  *retry_secs_r: when to try again at the
- * earliest, from now; 0 leaves it to the caller.
- */
-int sync_record_failure(struct session *s, const struct err *failure,
-    bool *condemned_r, int64_t *retry_secs_r, struct err *err);
-
-/* For the brief hook of another process; ERR_GONE when there is no such
- * account.  The arena takes what is read. */
-int sync_brief(struct store *db, const struct uuid *account_id,
-    struct arena *arena, struct msg_briefing *b_r, struct err *err);
-
-const struct account *sync_account(const struct session *s);
 
 #endif

@@ -40,7 +40,9 @@
 static bool
 has_written(const struct session *s)
 {
-	return s->totals.created + s->totals.updated + s->totals.deleted > 0;
+	return s->sync->totals.created + s->sync->totals.updated +
+		   s->sync->totals.deleted >
+	       0;
 }
 
 /*
@@ -101,10 +103,11 @@ catch_up_once(struct session *s, bool *is_done_r, struct err *err)
 	if (pass_fetch(s, &look, err) == -1 ||
 	    pass_backfill(s, &look, &budget, &is_complete, err) == -1)
 		return -1;
-	s->totals.has_more = !is_complete;
-	if (has_written(s) && (session_db(s, err) == -1 ||
-		store_account_synced(s->db, &s->fence,
-		    s->totals.last_mail_secs, err) == -1))
+	s->sync->totals.has_more = !is_complete;
+	if (has_written(s) &&
+	    (session_db(s, err) == -1 ||
+		store_account_synced(s->db.store, &s->fence,
+		    s->sync->totals.last_mail_secs, err) == -1))
 		return -1;
 	*is_done_r = true;
 	if (is_quiet || !is_complete)
@@ -146,7 +149,7 @@ sync_sync_watch(struct session *s, struct err *err)
 	if (session_load_inbox(s, err) == -1)
 		return -1;
 	session_db_rest(s);
-	if (session_connect(s, err) == -1)
+	if (sync_connect(s, err) == -1)
 		return -1;
 	if (session_inbox(s) == NULL && pass_list(s, 0, err) == -1)
 		return -1;

@@ -151,7 +151,7 @@ compare_range(struct session *s, struct folder *folder,
 	if (session_db(s, err) == -1)
 		return -1;
 	do {
-		if (store_places(s->db, folder->id, from, to, WINDOW_ALL,
+		if (store_places(s->db.store, folder->id, from, to, WINDOW_ALL,
 			w->arena, &local, &n_local, err) == -1)
 			return -1;
 		end = n_local == WINDOW_ALL ? local[n_local - 1].uid : to;
@@ -200,8 +200,8 @@ scan_down(struct session *s, struct descent *d, uint32_t lo, struct err *err)
 	session_db_rest(s);
 	if (d->hi > 0 && imap_scan_seq(s->imap, lo, d->hi, window_items(w),
 			     windows_on_place, w, err) == -1)
-		return session_scan_refused(s, err);
-	s->is_scan_refused = false;
+		return sync_scan_refused(s, err);
+	s->sync->is_scan_refused = false;
 	w->n = places_sort(w->places, w->n);
 	if (w->is_overfull && d->width <= WINDOW_ALL)
 		return err_set(err, ERR_SERVER, "more messages shown than "
@@ -352,8 +352,9 @@ compare_older(struct session *s, struct folder *folder, uint32_t below,
 		return 0;
 	if (from < floor || from >= below)
 		from = floor;
-	if (session_db(s, err) == -1 || store_places(s->db, folder->id, from,
-		to, limit, w->arena, &local, &n, err) == -1)
+	if (session_db(s, err) == -1 ||
+	    store_places(s->db.store, folder->id, from, to, limit, w->arena,
+		&local, &n, err) == -1)
 		return -1;
 	session_db_rest(s);
 	if (n == limit)

@@ -6,7 +6,7 @@
 #ifndef SYNC_WINDOWS_H
 #define SYNC_WINDOWS_H
 
-#include "sync/session.h"
+#include "sync/state.h"
 
 /* What is different; everything lives in session->pass.  Sorted. */
 struct findings {

@@ -2,13 +2,14 @@
 check_PROGRAMS += test_policy test_budgets test_hosts test_pool
 TESTS += test_policy test_budgets test_hosts test_pool
 test_policy_SOURCES = tests/unit/test_policy.c
-test_policy_LDADD = libmaster.a libbase.a $(UNIT_LIBS)
+test_policy_LDADD = libmaster.a libconf.a libbase.a $(UNIT_LIBS)
 test_budgets_SOURCES = tests/unit/test_budgets.c
-test_budgets_LDADD = libmaster.a liblease.a libredis.a libbase.a $(UNIT_LIBS)
+test_budgets_LDADD = libmaster.a liblease.a libredis.a libconf.a libbase.a \
+	$(UNIT_LIBS)
 test_hosts_SOURCES = tests/unit/test_hosts.c
-test_hosts_LDADD = libmaster.a libbase.a $(UNIT_LIBS)
+test_hosts_LDADD = libmaster.a libconf.a libbase.a $(UNIT_LIBS)
 test_pool_SOURCES = tests/unit/test_pool.c
-test_pool_LDADD = libmaster.a libproc.a libbase.a $(UNIT_LIBS)
+test_pool_LDADD = libmaster.a libproc.a libconf.a libbase.a $(UNIT_LIBS)
 # A real master on a private Redis, with children that misbehave on purpose.
 check_PROGRAMS += test_master
 TESTS += test_master

@@ -46,7 +46,7 @@ TESTS += test_briefing.pg
 test_briefing_pg_SOURCES = tests/unit/test_briefing.c \
 	tests/unit/store_world.c tests/unit/store_world.h
 test_briefing_pg_CPPFLAGS = $(STORE_TEST_CPPFLAGS)
-test_briefing_pg_LDADD = libsync.a libmime.a libimap.a libnet.a libblob.a libstore.a libmail.a libproc.a \
+test_briefing_pg_LDADD = libsync.a libaccount.a libmime.a libimap.a libnet.a libblob.a libstore.a libmail.a libproc.a \
 	libipc.a libconf.a $(STORE_TEST_LIBS) $(ETPAN_LIBS) $(GMIME_LIBS) \
 	$(CONFUSE_LIBS)
 # By hand, under tests/with-postgres: bench_ingest SCHEMA_DIR [MESSAGES [BATCH]]

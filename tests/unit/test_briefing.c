@@ -5,7 +5,7 @@
  */
 #include "store_world.h"
 
-#include "sync/session.h"
+#include "account/session.h"
 
 #include <check.h>
 
@@ -47,7 +47,7 @@ static int
 brief(void *arg, struct msg_briefing *b)
 {
 	(void)arg;
-	must(sync_brief(w.s, &w.account_id, w.arena, b, &w.err), &w);
+	must(account_brief(w.s, &w.account_id, w.arena, b, &w.err), &w);
 	is_briefed = b->is_whole;
 	return 0;
 }
@@ -80,9 +80,11 @@ note(void *arg, const struct slot_note *step)
 	(void)arg, (void)step;
 }
 
-static const struct sync_hooks hooks = { .want = want,
-	.give_back = give_back, .may_go_on = may_go_on, .note = note,
-	.brief = brief };
+static const struct account_hooks hooks = {.want = want,
+    .give_back = give_back,
+    .may_go_on = may_go_on,
+    .note = note,
+    .brief = brief};
 
 static struct session *
 open_session(int64_t epoch)
@@ -90,7 +92,7 @@ open_session(int64_t epoch)
 	struct fence fence = w.fence;
 
 	fence.epoch = epoch;
-	return sync_open(&conf, &hooks, &fence);
+	return session_new(&conf, &hooks, &fence);
 }
 
 /* Loads; true: from a briefing alone. */
@@ -101,9 +103,9 @@ begins_briefed(void)
 	bool is_alone;
 
 	must(session_load_inbox(s, &w.err), &w);
-	is_alone = s->db == NULL;
+	is_alone = s->db.store == NULL;
 	ck_assert(is_alone == is_briefed);
-	sync_close(&s);
+	session_free(&s);
 	return is_alone;
 }
 
@@ -117,7 +119,7 @@ START_TEST(a_briefing_says_what_a_load_says)
 	add_inbox();
 	must(session_load_inbox(s, &w.err), &w);
 	must(session_load(own, 1u << ACCOUNT_LIVE, &w.err), &w);
-	ck_assert_ptr_null(s->db);
+	ck_assert_ptr_null(s->db.store);
 	ck_assert(uuid_is_equal(&s->account->id, &own->account->id));
 	ck_assert(uuid_is_equal(&s->account->user_id, &own->account->user_id));
 	ck_assert_str_eq(s->account->email, own->account->email);
@@ -147,8 +149,8 @@ START_TEST(a_briefing_says_what_a_load_says)
 	ck_assert_int_eq(told->stored, read->stored);
 	ck_assert_int_eq(told->last_poll_secs, read->last_poll_secs);
 	ck_assert(told->is_remapping == read->is_remapping);
-	sync_close(&s);
-	sync_close(&own);
+	session_free(&s);
+	session_free(&own);
 }
 END_TEST
 
@@ -204,7 +206,7 @@ START_TEST(a_briefing_of_another_owner_fences)
 	    "WHERE account_id = %s", world_account(&w));
 	ck_assert_int_eq(session_load_inbox(s, &err), -1);
 	ck_assert_int_eq(err.kind, ERR_FENCED);
-	sync_close(&s);
+	session_free(&s);
 }
 END_TEST
 
@@ -217,13 +219,13 @@ START_TEST(who_is_no_owner_is_told_so)
 	add_inbox();
 	ck_assert_int_eq(session_load_inbox(s, &err), -1);
 	ck_assert_int_eq(err.kind, ERR_FENCED);
-	sync_close(&s);
+	session_free(&s);
 	world_text(&w, "UPDATE accounts SET state = 'disabled' WHERE id = %s",
 	    world_account(&w));
 	s = open_session(w.fence.epoch);
 	ck_assert_int_eq(session_load_inbox(s, &err), -1);
 	ck_assert(err.kind == ERR_GONE || err.kind == ERR_FENCED);
-	sync_close(&s);
+	session_free(&s);
 }
 END_TEST
 

@@ -13,7 +13,7 @@
  * child reads for itself then.  That a briefing may be old is no harm: who owns
  * the account and where the cursor stands is checked with every write.
  */
-#include "sync/session.h"
+#include "account/session.h"
 
 #include <bsd/string.h>
 
@@ -37,10 +37,10 @@ fill_account(struct msg_briefing *b, const struct account *a)
 	b->secret_len = (uint32_t)a->secret_len;
 	memcpy(b->secret, a->secret, a->secret_len);
 	return fill_text(b->owner, sizeof(b->owner), a->owner) &&
-	    fill_text(b->host, sizeof(b->host), a->imap_host) &&
-	    fill_text(b->login, sizeof(b->login), a->imap_login) &&
-	    fill_text(b->email, sizeof(b->email), a->email) &&
-	    fill_text(b->last_error, sizeof(b->last_error), a->last_error);
+	       fill_text(b->host, sizeof(b->host), a->imap_host) &&
+	       fill_text(b->login, sizeof(b->login), a->imap_login) &&
+	       fill_text(b->email, sizeof(b->email), a->email) &&
+	       fill_text(b->last_error, sizeof(b->last_error), a->last_error);
 }
 
 static bool
@@ -66,13 +66,13 @@ fill_inbox(struct msg_briefing *b, const struct folder *f)
 	b->inbox.is_remapping = f->is_remapping;
 	b->inbox.delimiter = f->delimiter;
 	return fill_text(b->inbox.path, sizeof(b->inbox.path), f->path) &&
-	    fill_text(b->inbox.wire, sizeof(b->inbox.wire), f->wire) &&
-	    fill_text(b->inbox.no_condstore, sizeof(b->inbox.no_condstore),
-		f->no_condstore);
+	       fill_text(b->inbox.wire, sizeof(b->inbox.wire), f->wire) &&
+	       fill_text(b->inbox.no_condstore, sizeof(b->inbox.no_condstore),
+		   f->no_condstore);
 }
 
 int
-sync_brief(struct store *db, const struct uuid *account_id,
+account_brief(struct store *db, const struct uuid *account_id,
     struct arena *arena, struct msg_briefing *b, struct err *err)
 {
 	struct account *account;
@@ -84,15 +84,16 @@ sync_brief(struct store *db, const struct uuid *account_id,
 	b->account_id = *account_id;
 	if (store_account_load(db, account_id, arena, &account, err) == -1 ||
 	    store_inbox_load(db, account_id, arena, &inbox, err) == -1 ||
-	    store_risks_load(db, account_id, arena, &risks, &n_risks,
-		err) == -1)
+	    store_risks_load(db, account_id, arena, &risks, &n_risks, err) ==
+		-1)
 		return -1;
 	b->is_whole = n_risks == 0 && inbox != NULL &&
-	    fill_account(b, account) && fill_inbox(b, inbox);
+		      fill_account(b, account) && fill_inbox(b, inbox);
 	return 0;
 }
 
-/* --- in the hot child ------------------------------------------------------ */
+/* --- in the hot child ------------------------------------------------------
+ */
 
 static void
 take_account(struct session *s, const struct msg_briefing *b)
@@ -116,8 +117,7 @@ take_account(struct session *s, const struct msg_briefing *b)
 	a->auth_failures = b->auth_failures;
 	a->last_error = arena_strdup(s->facts, b->last_error);
 	a->owner = arena_strdup(s->facts, b->owner);
-	a->name = a->state_reason = a->smtp_host = a->smtp_login = a->auth =
-	    "";
+	a->name = a->state_reason = a->smtp_host = a->smtp_login = a->auth = "";
 	s->account = a;
 }
 
@@ -156,9 +156,9 @@ bool
 session_is_briefed(struct session *s, struct msg_briefing *b)
 {
 	return s->hooks->brief != NULL &&
-	    s->hooks->brief(s->hooks->arg, b) == 0 && b->is_whole &&
-	    b->epoch == s->fence.epoch &&
-	    strcmp(b->owner, s->fence.owner) == 0;
+	       s->hooks->brief(s->hooks->arg, b) == 0 && b->is_whole &&
+	       b->epoch == s->fence.epoch &&
+	       strcmp(b->owner, s->fence.owner) == 0;
 }
 
 int

@@ -1,26 +1,23 @@
 /*
- * session.h - what the parts of sync share while they work on one account.
+ * session.h - the connections and facts of one account, for whoever works for
+ * it.
  *
- * Private to sync.
+ * Everything blocks.  A PostgreSQL session is open only while there is
+ * something to read or to write, never while a mail server is being waited for
+ * without work; the mail connection is held for the life of the work.
  */
-#ifndef SYNC_SESSION_H
-#define SYNC_SESSION_H
+#ifndef ACCOUNT_SESSION_H
+#define ACCOUNT_SESSION_H
 
-#include "imap/imap.h"
+#include "account/db.h"
+#include "base/arena.h"
+#include "base/log.h"
 #include "blob/blob.h"
-#include "sync/sync.h"
-
-/* From the first refusal on: never more than 2 logins in this time. */
-#define LOGIN_WINDOW_SECS 120
-
-struct progress {
-	bool is_on;
-	int64_t done, total;
-};
+#include "imap/imap.h"
 
 struct session {
 	const struct conf *conf;
-	const struct sync_hooks *hooks;
+	const struct account_hooks *hooks;
 	struct log log;
 	struct fence fence;
 
@@ -33,46 +30,32 @@ struct session {
 	size_t n_risks;
 
 	struct arena *pass; /* dies with the pass */
-	/* What folders said along with LIST; each is used once. */
-	struct ahead {
-		const char *wire; /* NULL: used */
-		int64_t folder_id;
-		struct imap_status status;
-	} *ahead; /* in the pass arena */
-	size_t n_ahead;
 
-	struct store *db;
-	uint32_t db_permit;
+	struct account_db db;
 	struct blob_writer *blobs;
 
 	struct imap *imap;
 	uint32_t account_permit, socket_permit, login_permit;
 	int64_t connect_mono_msecs; /* when this connection was asked for */
-	int64_t selected_id; /* folder; 0: none */
+	int64_t selected_id;        /* folder; 0: none */
 	uint64_t round_trips_before;
-	bool is_put_off; /* not connected because it is too early */
+	bool is_put_off;   /* not connected because it is too early */
 	bool is_announced; /* the login, in the account's row */
 
-	struct slot_note note; /* the step under way */
-	/* See quarantine.c. */
-	struct risk trial;  /* the row that is tried; RISK_NONE: none */
-	bool has_proof; /* the server delivers another one than the trial's */
-	enum { SHOWS_NONE, OPENS_ONE, SHOWS_ONE } probed; /* folder, on this
-		* connection: nothing known, opened, a message of it shown */
-	bool has_probed_body;	/* the same, delivered */
-	unsigned refused_probes; /* in a row, on this connection */
+	struct slot_note note;  /* the step under way */
 	int64_t patience_msecs; /* with a body; 0: that of the settings */
-	unsigned losses;    /* connections in a row with nothing done */
-	bool has_lost_trial; /* one without proof, in this pass */
-	bool is_scan_refused; /* the last one: its numbers may be old */
-	bool is_listing;    /* LIST is what was asked */
-	bool is_naming;	    /* STATUS of folders that have no row yet */
-	bool has_listed;    /* in this pass */
-	struct err no_list; /* why that was without an answer; ERR_NONE */
-	bool skips_names;   /* folders of new names are not asked for it */
-	struct sync_totals totals;
-	struct progress progress;
+	unsigned n_connections; /* so far: tells one from the next */
+	uint64_t round_trips;   /* of all of them, since they were taken */
+	bool is_slowed;         /* the server said so */
+
+	struct sync_state *sync; /* sync's own; NULL: none */
 };
+
+/* Copies nothing: conf and hooks outlive the session. */
+struct session *session_new(const struct conf *conf,
+    const struct account_hooks *hooks, const struct fence *fence);
+/* Closes what is open, gives everything back. */
+void session_free(struct session **s);
 
 /* PostgreSQL, opened when it is not; a permit comes first. */
 int session_db(struct session *s, struct err *err);
@@ -98,6 +81,8 @@ int session_reload(struct session *s, struct err *err);
 
 int session_connect(struct session *s, struct err *err);
 void session_disconnect(struct session *s);
+/* round_trips and is_slowed are up to date then. */
+void session_count(struct session *s);
 
 /* Opened at the first message that is to be stored. */
 int session_blobs(struct session *s, struct err *err);
@@ -112,14 +97,28 @@ void session_activity(struct session *s, const char *fmt, ...)
 void session_note(struct session *s, enum risk_step step, int64_t folder_id,
     uint32_t uid_from, uint32_t uid_to);
 
-/* A refused scan by sequence numbers: messages may have gone (ERR_STALE), or
- * it is meant. */
-int session_scan_refused(struct session *s, struct err *err);
-
 struct folder *session_folder(struct session *s, int64_t id);
 struct folder *session_inbox(struct session *s);
 
 /* Is the connection to the mail server good for more after this error? */
 bool session_is_usable_after(const struct session *s, const struct err *err);
+
+/*
+ * A failed piece of work, in the account's row (R-LIFE-6); emits the change of
+ * state when the account was condemned.  *retry_secs_r: when to try again at
+ * the earliest, from now; 0 leaves it to the caller.
+ */
+int account_record_failure(struct session *s, const struct err *failure,
+    bool *condemned_r, int64_t *retry_secs_r, struct err *err);
+
+/* account.state_changed, after the commit. */
+void account_tell_state(const struct account_hooks *hooks,
+    const struct account *account, enum account_state state,
+    const char *reason);
+
+/* For the brief hook of another process; ERR_GONE when there is no such
+ * account.  The arena takes what is read. */
+int account_brief(struct store *db, const struct uuid *account_id,
+    struct arena *arena, struct msg_briefing *b_r, struct err *err);
 
 #endif
