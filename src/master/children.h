@@ -65,7 +65,7 @@ struct child {
 	int64_t born_mono_msecs;
 	int wait_status; /* when gone */
 	bool has_said_hello; /* while its pid is not known */
-	bool is_to_be_briefed; /* has asked what it must know to begin */
+	bool awaits_start_state; /* has asked what it must know to begin */
 	enum child_cause cause;
 	char why[80]; /* it was stopped or killed, for people */
 	char activity[64];

@@ -134,7 +134,7 @@ hear_event(struct master *m, struct child *child, const struct msg_event *event)
 
 /* The clerk could not be asked, or had no answer. */
 static void
-hear_no_briefing(struct master *m, const struct uuid *account_id,
+hear_no_start_state(struct master *m, const struct uuid *account_id,
     enum err_kind outcome, const char *text)
 {
 	static const struct msg_briefing none;
@@ -144,7 +144,7 @@ hear_no_briefing(struct master *m, const struct uuid *account_id,
 	account = account_find(m->accounts, account_id);
 	if (outcome == ERR_NONE || account == NULL || account->hot == NULL)
 		return;
-	account->hot->is_to_be_briefed = false;
+	account->hot->awaits_start_state = false;
 	child_send(account->hot, MSG_BRIEFED, &none);
 }
 
@@ -156,11 +156,11 @@ hear_brief_me(struct master *m, struct child *child,
 		.child = child->generation };
 
 	(void)nothing;
-	if (child->is_to_be_briefed)
+	if (child->awaits_start_state)
 		return; /* one answer will do */
-	child->is_to_be_briefed = true;
+	child->awaits_start_state = true;
 	clerk_ask(m->clerk, MSG_BRIEF, &brief, sizeof(brief),
-	    &child->account_id, hear_no_briefing);
+	    &child->account_id, hear_no_start_state);
 }
 
 static void
@@ -233,10 +233,10 @@ hear_briefing(struct master *m, struct child *clerk,
 	struct child *child = children_find(m->children, briefing->child);
 
 	(void)clerk;
-	if (child == NULL || !child->is_to_be_briefed ||
+	if (child == NULL || !child->awaits_start_state ||
 	    !uuid_is_equal(&child->account_id, &briefing->account_id))
 		return;
-	child->is_to_be_briefed = false;
+	child->awaits_start_state = false;
 	child_send(child, MSG_BRIEFED, briefing);
 }
 
