@@ -116,6 +116,8 @@ CREATE TABLE mailbox (
 	park_failures   integer NOT NULL DEFAULT 0,
 	-- why its UIDs may mean other messages now: all are compared
 	doubt           text NOT NULL DEFAULT '',
+	-- MAILBOXID (RFC 8474): stays with a folder that is renamed
+	object_id       text,
 	-- what the server tells is not believed until then; each time longer
 	no_condstore    text NOT NULL DEFAULT '',
 	-- messages that the server counts and a full comparison never saw

@@ -263,6 +263,23 @@ BEGIN
 	DELETE FROM quarantine WHERE mailbox_id = box AND uid_from <> 0;
 END $$;
 
+-- The ids that the server gives these folders (RFC 8474).  Where a folder had
+-- another one, another folder has its name now: its UIDs are void, too.
+CREATE FUNCTION mailbox_objects(acc uuid, boxes bigint[], objects text[])
+    RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM mailbox_remap(acc, b.id, b.generation)
+	FROM unnest(boxes, objects) o(box, id)
+	JOIN mailbox b ON b.id = o.box
+	WHERE b.account_id = acc AND b.deleted_at IS NULL
+	    AND b.object_id <> o.id;
+	UPDATE mailbox b SET object_id = o.id
+	FROM unnest(boxes, objects) o(box, id)
+	WHERE b.id = o.box AND b.account_id = acc
+	    AND b.object_id IS DISTINCT FROM o.id;
+END $$;
+
 -- A slice.  Deleted rows lose their UID as well: it may mean another message
 -- now.  False when there was nothing to do.
 CREATE FUNCTION mailbox_void(acc uuid, box bigint, max_rows integer)

@@ -139,7 +139,7 @@ take_inbox(struct session *s, const struct msg_briefing *b)
 	f->cursor.messages = b->inbox.messages;
 	f->cursor.flag_scan_uid = b->inbox.flag_scan_uid;
 	f->is_remapping = b->inbox.is_remapping;
-	f->park_reason = f->doubt = "";
+	f->park_reason = f->doubt = f->object_id = "";
 	f->no_condstore = arena_strdup(s->facts, b->inbox.no_condstore);
 	f->last_poll_secs = b->inbox.last_poll_secs;
 	f->no_condstore_until_secs = b->inbox.no_condstore_until_secs;

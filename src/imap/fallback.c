@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <strings.h>
 
+#define ITEM_MAX ((size_t)300) /* of its text is kept */
+
 static int fallback_parse(int caller, mailstream *stream, MMAPString *buffer,
     struct mailimap_parser_context *context, size_t *at,
     struct mailimap_extension_data **result, size_t rate,
@@ -166,7 +168,8 @@ fallback_parse(int caller, mailstream *stream, MMAPString *buffer,
 	if (r == -1)
 		return MAILIMAP_ERROR_PARSE;
 	*result = mailimap_extension_data_new(&api, caller,
-	    xstrndup(buffer->str + *at, to - *at < 200 ? to - *at : 200));
+	    xstrndup(buffer->str + *at, to - *at < ITEM_MAX ? to - *at :
+							      ITEM_MAX));
 	if (*result == NULL)
 		return MAILIMAP_ERROR_MEMORY;
 	*at = to;
@@ -183,6 +186,14 @@ fallback_is_fetch(const struct mailimap_extension_data *data)
 		return false;
 	text += strspn(text, "0123456789");
 	return strncasecmp(text, " FETCH", 6) == 0;
+}
+
+const char *
+fallback_status_item(const struct mailimap_extension_data *data)
+{
+	return data->ext_extension == &api &&
+		data->ext_type == MAILIMAP_EXTENDED_PARSER_STATUS_ATT ?
+	    data->ext_data : NULL;
 }
 
 static void

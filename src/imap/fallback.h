@@ -15,4 +15,7 @@ int fallback_register(struct err *err);
 /* Is this a FETCH line that the parser gave up on? */
 bool fallback_is_fetch(const struct mailimap_extension_data *data);
 
+/* "NAME value" of an item of STATUS that no other parser knows, else NULL. */
+const char *fallback_status_item(const struct mailimap_extension_data *data);
+
 #endif

@@ -94,6 +94,7 @@ enum imap_cap {
 	IMAP_UIDPLUS = 16,
 	IMAP_SPECIAL_USE = 32,
 	IMAP_LIST_STATUS = 64,
+	IMAP_OBJECTID = 128,
 };
 unsigned imap_caps(const struct imap *r);
 /* Those of the host and of what the server said of itself; the session's. */
@@ -126,10 +127,12 @@ int imap_list(struct imap *r, struct arena *arena,
  * not in it, and absence proves nothing. */
 bool imap_list_is_cut(const struct imap *r);
 
+#define IMAP_OBJECT_ID_SIZE 256 /* RFC 8474: up to 255 characters */
 struct imap_status {
 	bool is_answered; /* false: the connection ended before */
 	bool is_known; /* false: NO, BAD, or an empty answer */
 	char no_text[120]; /* the server's words when it said NO */
+	char object_id[IMAP_OBJECT_ID_SIZE]; /* MAILBOXID; "": not told */
 	uint32_t messages, uidnext, uidvalidity; /* 0: not told */
 	uint64_t highestmodseq;			 /* 0: not told */
 };

@@ -373,6 +373,9 @@ sanitize_tagged(struct sanitizer *m, struct scan *s, struct buf *out)
 	len = scan_word(s, &word);
 	if (!is_state(word, len))
 		return false;
+	if (number <= m->last_tag)
+		return true; /* answered before: nobody waits for it */
+	m->last_tag = number;
 	buf_add(out, tag, tag_len);
 	buf_addc(out, ' ');
 	sanitize_add_state(m, s, word, len, !word_is(word, len, "OK"), out);

@@ -42,6 +42,7 @@ struct sanitizer {
 	struct sanitize_notes notes;
 	uint64_t max_body; /* of larger ones the parser is told NIL; 0: none */
 	const struct mask *mask; /* what words may not show; NULL: nothing */
+	uint64_t last_tag; /* commands are answered in their order, and once */
 
 	/* After sanitize_line: a literal follows the line. */
 	bool has_literal;

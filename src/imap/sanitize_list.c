@@ -187,6 +187,8 @@ sanitize_list(struct sanitizer *m, struct scan *s, struct buf *out)
 	return verdict;
 }
 
+#define OBJECT_ID_MAX 255
+
 /* --- STATUS -------------------------------------------------------------- */
 
 /* The name is never looked at (replies are told apart by their tag). */
@@ -264,6 +266,21 @@ skip_status_value(struct scan *s)
 	}
 }
 
+/* " MAILBOXID (F2212ea87-6097)": letters, digits, "_" and "-" (RFC 8474). */
+static void
+add_object_id(struct buf *out, const struct scan *s)
+{
+	const char *p = s->p + 1;
+	size_t n = 0;
+
+	while (n < OBJECT_ID_MAX && p + n < s->end &&
+	    (isalnum((unsigned char)p[n]) || p[n] == '_' || p[n] == '-'))
+		n++;
+	if (n > 0 && p + n < s->end && p[n] == ')')
+		buf_addf(out, "%sMAILBOXID (%.*s)",
+		    out->data[out->len - 1] != '(' ? " " : "", (int)n, p);
+}
+
 enum sanitize_verdict
 sanitize_status_items(struct sanitizer *m, struct scan *s, struct buf *out)
 {
@@ -286,8 +303,11 @@ sanitize_status_items(struct sanitizer *m, struct scan *s, struct buf *out)
 		scan_blanks(s);
 		if (scan_number(s, &value))
 			add_status_item(out, name, len, value);
-		else
+		else {
+			if (*s->p == '(' && word_is(name, len, "MAILBOXID"))
+				add_object_id(out, s);
 			skip_status_value(s);
+		}
 	}
 	buf_adds(out, ")\r\n");
 	return sanitize_skip(m, s);

@@ -89,6 +89,7 @@ imap_note_capabilities(struct imap *r, const char *greeting)
 		{ "UIDPLUS", IMAP_UIDPLUS },
 		{ "SPECIAL-USE", IMAP_SPECIAL_USE },
 		{ "LIST-STATUS", IMAP_LIST_STATUS },
+		{ "OBJECTID", IMAP_OBJECTID },
 		{ "IMAP4rev2", IMAP_IDLE | IMAP_MOVE | IMAP_UIDPLUS |
 			IMAP_SPECIAL_USE | IMAP_LIST_STATUS },
 	};

@@ -12,9 +12,25 @@
 
 #include "base/text.h"
 #include "imap/command.h"
+#include "imap/fallback.h"
 
 #define STATUS_TEXT_MAX ((uint64_t)64 << 20)
 #define FLIGHT_BYTES 16384 /* bounds what waits in socket buffers */
+
+/* "MAILBOXID (F1)", as sanitize_list.c lets it through. */
+static void
+read_object_id(struct imap_status *status, const char *text)
+{
+	static const char name[] = "MAILBOXID (";
+	size_t len;
+
+	if (text == NULL || strncmp(text, name, sizeof(name) - 1) != 0)
+		return;
+	text += sizeof(name) - 1;
+	len = strcspn(text, ")");
+	if (len < sizeof(status->object_id))
+		memcpy(status->object_id, text, len);
+}
 
 static void
 read_item(struct imap_status *status, struct mailimap_status_info *item)
@@ -38,6 +54,8 @@ read_item(struct imap_status *status, struct mailimap_status_info *item)
 			status->highestmodseq =
 			    ((struct mailimap_condstore_status_info *)
 				    ext->ext_data)->cs_highestmodseq_value;
+		else if (ext != NULL)
+			read_object_id(status, fallback_status_item(ext));
 	}
 }
 
@@ -60,9 +78,16 @@ read_status(struct imap *r, struct imap_status *status)
 static const char *
 status_items(struct imap *r)
 {
-	return (r->caps & IMAP_CONDSTORE) && !r->is_status_plain ?
-	    "MESSAGES UIDNEXT UIDVALIDITY HIGHESTMODSEQ" :
-	    "MESSAGES UIDNEXT UIDVALIDITY";
+	static const char *const items[2][2] = {
+		{ "MESSAGES UIDNEXT UIDVALIDITY",
+		    "MESSAGES UIDNEXT UIDVALIDITY MAILBOXID" },
+		{ "MESSAGES UIDNEXT UIDVALIDITY HIGHESTMODSEQ",
+		    "MESSAGES UIDNEXT UIDVALIDITY HIGHESTMODSEQ MAILBOXID" },
+	};
+	unsigned caps = r->is_status_plain ? 0 : r->caps;
+
+	return items[(caps & IMAP_CONDSTORE) != 0]
+		    [(caps & IMAP_OBJECTID) != 0];
 }
 
 int
@@ -147,7 +172,7 @@ bool
 status_was_refused(struct imap *r, size_t n, size_t n_bad)
 {
 	if (n == 0 || n_bad < n || r->is_status_plain ||
-	    !(r->caps & IMAP_CONDSTORE))
+	    !(r->caps & (IMAP_CONDSTORE | IMAP_OBJECTID)))
 		return false;
 	r->is_status_plain = true;
 	return true;

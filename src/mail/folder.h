@@ -58,6 +58,7 @@ struct folder {
 	int64_t parked_until_secs;
 	const char *park_reason;
 	unsigned park_failures;
+	const char *object_id; /* MAILBOXID (RFC 8474); "": not told */
 	const char *doubt; /* why its UIDs may mean others now; "" : none */
 	/* Why CONDSTORE is not believed; "" : it is.  Until then; not told
 	 * to those who ask the clerk. */

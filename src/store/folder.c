@@ -22,6 +22,7 @@
 	"    AND q.uid_from = q.uid_to AND NOT EXISTS ("                    \
 	"    SELECT FROM message_state m WHERE m.mailbox_id = mailbox.id "  \
 	"    AND m.uid = q.uid_from AND m.deleted_at IS NULL)) "            \
+	", coalesce(object_id, '') "                                       \
 	"FROM mailbox WHERE account_id = $1 AND deleted_at IS NULL "
 
 /* A wire name has no NUL (list.c of src/imap), so it is a C string. */
@@ -71,6 +72,7 @@ read_folder(const PGresult *res, int row, struct arena *arena,
 	f->no_uidnext_until_secs = result_int8(res, row, 23);
 	f->verified_secs = result_int8(res, row, 24);
 	f->explained = result_int8(res, row, 25);
+	f->object_id = result_text(arena, res, row, 26);
 }
 
 static int
@@ -369,4 +371,30 @@ store_folder_unseen(struct store *s, const struct fence *fence,
 	return session_fenced(s, fence, "UPDATE mailbox SET "
 	    "unseen = greatest(unseen + $3, 0) "
 	    "WHERE account_id = $1 AND id = $2", &p, NULL, err);
+}
+
+int
+store_folder_objects(struct store *s, const struct fence *fence,
+    struct folder *const *folders, size_t n, struct err *err)
+{
+	struct column ids, objects;
+	struct params p;
+	size_t i;
+	int rv;
+
+	column_init(&ids, PG_INT8);
+	column_init(&objects, PG_TEXT);
+	for (i = 0; i < n; i++) {
+		column_int8(&ids, folders[i]->id);
+		column_text(&objects, folders[i]->object_id);
+	}
+	params_init(&p);
+	param_uuid(&p, &fence->account_id);
+	param_column(&p, &ids);
+	param_column(&p, &objects);
+	rv = session_fenced(s, fence, "SELECT mailbox_objects($1, $2, $3)",
+	    &p, NULL, err);
+	column_release(&ids);
+	column_release(&objects);
+	return rv;
 }

@@ -204,6 +204,11 @@ int store_account_logged_in(struct store *s, const struct fence *fence,
 
 /* --- folders ----------------------------------------------------------------- */
 
+/* The ids that the server gives these folders; the UIDs of one that had
+ * another id are void: another folder has its name. */
+int store_folder_objects(struct store *s, const struct fence *fence,
+    struct folder *const *folders, size_t n, struct err *err);
+
 int store_folders_load(struct store *s, const struct uuid *account_id,
     struct arena *arena, struct folder **folders_r, size_t *n_r,
     struct err *err);

@@ -91,7 +91,44 @@ struct sieve {
 	is_wanted wanted;
 	struct folder **kept;
 	size_t *n_kept;
+	struct folder **renamed; /* their ids are news */
+	size_t n_renamed;
 };
+
+/*
+ * What has the name of a folder may be another one, with the same UIDVALIDITY
+ * and the same numbers: two that swapped their names.  Its UIDs are void then,
+ * as mailbox_objects() has it in its row.
+ */
+static void
+survey_note_object(struct sieve *sieve, struct folder *f, const char *id)
+{
+	if (id[0] == '\0' || strcmp(f->object_id, id) == 0)
+		return;
+	if (f->object_id[0] != '\0') {
+		log_info(&sieve->s->log, "folder_id=%lld: another folder has "
+		    "its name", (long long)f->id);
+		memset(&f->cursor, 0, sizeof(f->cursor));
+		f->is_remapping = true;
+		f->generation++;
+	}
+	f->object_id = arena_strdup(sieve->s->facts, id);
+	sieve->renamed[sieve->n_renamed++] = f;
+}
+
+static int
+survey_write_objects(struct sieve *sieve, struct err *err)
+{
+	struct session *s = sieve->s;
+
+	if (sieve->n_renamed == 0)
+		return 0;
+	if (session_db(s, err) == -1 || store_folder_objects(s->db.store,
+		&s->fence, sieve->renamed, sieve->n_renamed, err) == -1)
+		return -1;
+	session_db_rest(s);
+	return 0;
+}
 
 static void
 take_status(struct sieve *sieve, struct folder *f,
@@ -99,6 +136,7 @@ take_status(struct sieve *sieve, struct folder *f,
 {
 	struct view view = view_of_status(status);
 
+	survey_note_object(sieve, f, status->object_id);
 	if (sieve->wanted(sieve->s, f, &view))
 		sieve->kept[(*sieve->n_kept)++] = f;
 }
@@ -129,7 +167,8 @@ static int
 survey_sift(struct session *s, struct folder **chosen, size_t n,
     is_wanted wanted, struct folder **kept, size_t *n_kept, struct err *err)
 {
-	struct sieve sieve = { s, wanted, kept, n_kept };
+	struct sieve sieve = { s, wanted, kept, n_kept,
+		ARENA_ARRAY(s->pass, struct folder *, n + 1), 0 };
 	const char *wires[STATUS_FLIGHT];
 	struct imap_status status[STATUS_FLIGHT];
 	size_t from, flight, i, left = 0;
@@ -154,7 +193,7 @@ survey_sift(struct session *s, struct folder **chosen, size_t n,
 		for (i = 0; i < flight; i++)
 			take_status(&sieve, chosen[from + i], &status[i]);
 	}
-	return 0;
+	return survey_write_objects(&sieve, err);
 }
 
 /* May anything be new in it? */

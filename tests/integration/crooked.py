@@ -47,6 +47,7 @@ class Ended(Exception):
 class Folder:
     def __init__(self, validity):
         self.validity, self.uidnext = validity, 1
+        self.object_id = f"F{validity}"  # stays with it, as RFC 8474 says
         self.messages = {}  # uid: [bytes, flags]
 
     def add(self, raw):
@@ -235,7 +236,9 @@ class Session:
         with self.server.lock:
             f = self.server.folders[name]
             text = (f'* STATUS "{name}" (MESSAGES {len(f.messages)} '
-                    f"UIDNEXT {f.uidnext} UIDVALIDITY {f.validity})")
+                    f"UIDNEXT {f.uidnext} UIDVALIDITY {f.validity}"
+                    + (f" MAILBOXID ({f.object_id})" if "MAILBOXID" in rest
+                       else "") + ")")
         self.line(text)
         self.line(f"{tag} OK done")
 

@@ -3,6 +3,7 @@ the server still shows, whatever it says."""
 
 import pytest
 
+from crooked import Crooked
 from herd import Client, deliver, message
 from servers import wait_for
 
@@ -226,3 +227,30 @@ def test_a_rename_downloads_nothing(herd, mock, capabilities):
     assert sorted(ids(h, account, "Other").values()) == \
         sorted(before.values())
     assert m.status("u1")["bodies"] == bodies
+
+
+def test_folders_that_swap_their_names_and_differ_in_nothing(herd):
+    """With the same UIDVALIDITY, UIDNEXT and number of messages, as Cyrus has
+    it for folders of one second: MAILBOXID tells (RFC 8474)."""
+    h = herd(poll_warm=2)
+    with Crooked({"INBOX": [], "One": [message("Of one")],
+                  "Two": [message("Of two")]},
+                 capabilities=("UNSELECT", "IDLE", "OBJECTID")) as server:
+        one, two = server.folders["One"], server.folders["Two"]
+        two.validity = one.validity
+        h.start_both()
+        account = h.add_account(server, "swapper")
+        h.wait_live(account, 30)
+        h.wait_owned(account)
+
+        def by_path():
+            return {path: i for (path, _), i in ids(h, account).items()}
+        before = by_path()
+        wait_for(lambda: not h.sql("SELECT id FROM mailbox WHERE "
+                                   "account_id = %s AND object_id IS NULL",
+                                   (account,)), 20, "their ids are known")
+        with server.lock:
+            server.folders["One"], server.folders["Two"] = two, one
+        wait_for(lambda: not h.difference(account, server, ""), 20,
+                 "each has what the other had")
+        assert by_path() == {"One": before["Two"], "Two": before["One"]}

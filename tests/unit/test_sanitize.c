@@ -273,6 +273,32 @@ START_TEST(a_line_is_reduced_to_what_was_asked_for)
 }
 END_TEST
 
+/* RFC 8474 */
+START_TEST(the_id_of_a_folder_is_passed_on)
+{
+	ck_assert_str_eq(mended("* STATUS a (MAILBOXID (F2-a_9) "
+	    "MESSAGES 3)\r\n"), "* STATUS x (MAILBOXID (F2-a_9) MESSAGES 3)\r\n");
+	ck_assert_str_eq(mended("* STATUS a (MESSAGES 3 mailboxid (F2))\r\n"),
+	    "* STATUS x (MESSAGES 3 MAILBOXID (F2))\r\n");
+	ck_assert_str_eq(mended("* STATUS a (MAILBOXID (F2 9) UIDNEXT 3)\r\n"),
+	    "* STATUS x (UIDNEXT 3)\r\n");
+	ck_assert_str_eq(mended("* STATUS a (MAILBOXID () UIDNEXT 3)\r\n"),
+	    "* STATUS x (UIDNEXT 3)\r\n");
+	ck_assert_str_eq(mended("* STATUS a (MAILBOXID F2 UIDNEXT 3)\r\n"),
+	    "* STATUS x (UIDNEXT 3)\r\n");
+}
+END_TEST
+
+/* Some server answered twice; some proxy repeats what it has heard. */
+START_TEST(a_command_is_answered_once)
+{
+	ck_assert_str_ne(mended("7 OK done\r\n"), "");
+	ck_assert_str_eq(mended("7 OK done\r\n"), "");
+	ck_assert_str_eq(mended("3 NO no\r\n"), "");
+	ck_assert_str_ne(mended("8 OK done\r\n"), "");
+}
+END_TEST
+
 START_TEST(the_literal_of_a_body_is_kept)
 {
 	ck_assert_str_eq(mended("* 1 FETCH (FLAGS () BODY[] {5}\r\n"),
@@ -556,6 +582,8 @@ main(void)
 	tcase_add_checked_fixture(t, start, stop);
 	tcase_add_loop_test(t, a_line_is_reduced_to_what_was_asked_for, 0,
 	    COUNT(lines));
+	tcase_add_test(t, the_id_of_a_folder_is_passed_on);
+	tcase_add_test(t, a_command_is_answered_once);
 	tcase_add_test(t, the_literal_of_a_body_is_kept);
 	tcase_add_test(t, the_literal_of_another_item_is_thrown_away);
 	tcase_add_loop_test(t, a_body_ends_where_its_length_says, 0,
