@@ -340,6 +340,30 @@ LANGUAGE sql IMMUTABLE AS $$
 	FROM unnest(numbers) WITH ORDINALITY k(i, o)
 $$;
 
+-- The date that the server gives a message at its new place: a copy may have
+-- another one than what it was made of, and is known by it when its UID is void.
+CREATE FUNCTION message_redate(ids bigint[], dates timestamptz[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+	threads_ bigint[];
+BEGIN
+	WITH changed AS (
+		UPDATE message m SET internal_date = dates[i]
+		FROM generate_subscripts(ids, 1) i
+		WHERE m.id = ids[i] AND m.internal_date <> dates[i]
+		RETURNING m.thread_id
+	)
+	SELECT array_agg(DISTINCT thread_id) INTO threads_ FROM changed;
+	IF threads_ IS NOT NULL THEN
+		UPDATE threads t SET last_at = coalesce((
+		    SELECT max(m.internal_date) FROM message m
+		    JOIN message_state s ON s.message_id = m.id
+		    WHERE m.thread_id = t.id AND s.deleted_at IS NULL),
+		    t.last_at)
+		WHERE t.id = ANY (threads_);
+	END IF;
+END $$;
+
 -- Rows that get a place (again): folder, UID and flags.
 CREATE FUNCTION give_place(acc uuid, box bigint, ids bigint[],
     uids bigint[], flags_ integer[], keywords_ text[], modseqs bigint[])
@@ -485,6 +509,8 @@ BEGIN
 			delta := delta + give_place(acc, box,
 			    back_ids, pick(m_uid, back), pick(m_flags, back),
 			    pick(m_keywords, back), pick(m_modseq, back));
+			PERFORM message_redate(back_ids,
+			    pick(m_internal, back));
 			updated := updated || back_ids;
 			SELECT array_agg(i) INTO todo FROM unnest(todo) i
 			WHERE i <> ALL (back);

@@ -191,6 +191,9 @@ BEGIN
 	FROM generate_subscripts(old_ids, 1) k
 	JOIN message_state t ON t.message_id = new_ids[k]
 	WHERE s.message_id = old_ids[k] AND s.account_id = acc;
+	PERFORM message_redate(old_ids, (SELECT array_agg(m.internal_date
+	    ORDER BY k) FROM generate_subscripts(new_ids, 1) k
+	    JOIN message m ON m.id = new_ids[k]));
 	UPDATE changes c SET message_id = old_ids[k]
 	FROM generate_subscripts(new_ids, 1) k
 	WHERE c.account_id = acc AND c.message_id = new_ids[k];

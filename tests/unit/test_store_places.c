@@ -111,6 +111,39 @@ START_TEST(a_move_and_back_again_seen_from_their_ends)
 }
 END_TEST
 
+/* A copy may have another date than what it was made of, and is known by it
+ * when UIDs are void. */
+START_TEST(a_message_has_the_date_of_its_place)
+{
+	struct mail m = { .uid = 5, .id = "m@x", .bytes = "m@x", .date = 3 };
+	int64_t id;
+
+	world_deliver(&w, archive, &m);
+	id = id_at(archive, 5);
+	m.uid = 9;
+	m.date = 7;
+	world_deliver(&w, inbox, &m);
+	vanish(archive, 5);
+	ck_assert_int_eq(id_at(inbox, 9), id);
+	ck_assert_int_eq(1750000000 + 7 * 86400, world_int(&w, "SELECT "
+	    "extract(epoch FROM internal_date)::bigint FROM messages "
+	    "WHERE id = %lld", (long long)id));
+	ck_assert_int_eq(1, world_int(&w, "SELECT count(*) FROM threads t "
+	    "JOIN messages m ON m.thread_id = t.id WHERE m.id = %lld "
+	    "AND t.last_at = m.internal_date", (long long)id));
+	/* One that had been deleted comes back with a third date. */
+	vanish(inbox, 9);
+	m.uid = 2;
+	m.date = 9;
+	world_deliver(&w, junk, &m);
+	ck_assert_int_eq(id_at(junk, 2), id);
+	ck_assert_int_eq(1, world_int(&w, "SELECT count(*) FROM threads t "
+	    "JOIN messages m ON m.thread_id = t.id WHERE m.id = %lld "
+	    "AND t.last_at = m.internal_date", (long long)id));
+	check_counters();
+}
+END_TEST
+
 START_TEST(a_copy_stays_a_copy)
 {
 	int64_t id = arrive(archive, 5, "m@x"), copy = arrive(inbox, 9, "m@x");
@@ -505,6 +538,7 @@ make_suite(void)
 	tcase_add_test(t, a_move_seen_from_its_end_keeps_the_id);
 	tcase_add_test(t, a_move_and_back_again_seen_from_their_ends);
 	tcase_add_test(t, a_deleted_copy_does_not_become_the_message_that_moves);
+	tcase_add_test(t, a_message_has_the_date_of_its_place);
 	tcase_add_test(t, a_copy_stays_a_copy);
 	tcase_add_test(t, the_same_bytes_delivered_twice_are_two_messages);
 	tcase_add_test(t,
