@@ -52,6 +52,9 @@ class Programs:
         # A sanitizer wants to be the first one loaded.
         self.noblock = None if is_sanitized else shutil.copy(
             os.path.join(build_dir(), "noblock.so"), self.dir)
+        self.sanitizer = subprocess.run(
+            ["cc", "-print-file-name=libasan.so"], check=True, text=True,
+            capture_output=True).stdout.strip() if is_sanitized else None
         self.ctl = os.path.join(self.dir, "mailherdctl")
         self.schema = os.path.join(self.dir, "schema")
         shutil.copytree(os.path.join(SOURCE, "etc", "schema"), self.schema)

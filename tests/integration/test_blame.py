@@ -363,7 +363,8 @@ def deadly(herd, test_dir):
         h = herd(**settings)
         plain = h.daemon_env
         h.daemon_env = lambda: {**plain(), "LD_PRELOAD": " ".join(filter(
-            None, (plain().get("LD_PRELOAD"), library)))}
+            None, (h.programs.sanitizer, plain().get("LD_PRELOAD"),
+                   library)))}
         return h
     return make
 

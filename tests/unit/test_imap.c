@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "conf/quirks.h"
 #include "imap/imap.h"
 #include "scripted_imapd.h"
@@ -99,7 +100,7 @@ open_impatient(const struct step *steps)
 {
 	struct imap_params params = usual(0);
 
-	params.command_msecs = 400;
+	params.command_msecs = heap_is_checked() ? 20000 : 400;
 	if (try_open(steps, params) == -1)
 		ck_abort_msg("open: %s", err.text);
 }

@@ -1,4 +1,4 @@
-"""More of the kinds A and B of faults, made up by who had not seen the tests.
+"""F-A3 … F-A10, F-B2, F-B3, F-B4, F-B17: servers that are odd in other ways.
 
 An Odd is a Crooked with hooks: {command: function(session, tag, rest)}, which
 return True when they have answered.
@@ -343,7 +343,8 @@ def test_sizes_that_lie_cost_no_bytes(herd, size):
 def test_messages_that_change_their_uids_in_a_hot_folder(herd):
     """Two of them swap their UIDs, a third becomes another one."""
     h = herd(poll_warm=2)
-    with Crooked(folders(INBOX=5)) as s:
+    mail = [message(f"Mail {n}", message_id=f"m{n}@x") for n in range(5)]
+    with Crooked({"INBOX": mail}) as s:
         h.start_both()
         user = h.add_user("ann@users.example.org")
         account = h.add_account(s, "swap", user)
@@ -354,7 +355,7 @@ def test_messages_that_change_their_uids_in_a_hot_folder(herd):
         with s.changed:
             m = s.folders["INBOX"].messages
             m[2], m[4] = m[4], m[2]
-            m[3] = [message("Another one"), set()]
+            m[3] = [message("Mail 9", message_id="m9@x"), set()]
             s.changed.notify_all()
         # When all is compared again, which happens once a day.
         h.sql("UPDATE mailherd.mailbox SET verified_at = now() - "
