@@ -412,7 +412,7 @@ store_unlike(struct store *s, int64_t folder_id, const struct place *places,
 	    "WHERE st.mailbox_id = $1 AND st.uid = t.uid "
 	    "AND st.deleted_at IS NULL LIMIT 1) m "
 	    "WHERE CASE WHEN NOT $6 THEN m.size <> t.size "
-	    "OR m.internal_date <> t.at "
+	    "OR m.internal_date <> t.at OR m.mid <> t.mid "
 	    "WHEN t.mid IS NULL THEN m.size <> t.size "
 	    "AND m.internal_date <> t.at "
 	    "ELSE m.mid IS DISTINCT FROM t.mid END ORDER BY t.uid", &p, &res,

@@ -365,7 +365,7 @@ int store_uid_ranges(struct store *s, int64_t folder_id, struct arena *arena,
     struct uid_range **ranges_r, size_t *n_r, struct err *err);
 /*
  * Which of these places (sorted) are of rows that may be other messages:
- * another size or internal date.  is_final: of rows that are, by another
+ * another size, internal date or, where told, Message-ID.  is_final: of rows that are, by another
  * Message-ID, or without one by both.
  */
 int store_unlike(struct store *s, int64_t folder_id,

@@ -7,7 +7,9 @@
  * restored from a backup, or whose index was lost, do not keep to it.  Size and
  * internal date are cheap and nearly always differ; but some servers tell
  * sizes that are not so, or other dates after a move of their own.  So a
- * difference is a suspicion, and the Message-ID decides.
+ * difference is a suspicion, and the Message-ID decides.  The slice of each day
+ * is asked for its Message-IDs at once: mail of one program and one second may
+ * differ in nothing else.
  */
 #include "sync/identity.h"
 

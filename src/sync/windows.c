@@ -105,6 +105,7 @@ struct window {
 	size_t n, cap;
 	bool is_overfull; /* more than can be held: not all of them are here */
 	bool tell_apart;
+	bool has_ids; /* a slice: Message-IDs are asked for, too */
 };
 
 static void
@@ -119,7 +120,8 @@ window_reset(struct window *w)
 static unsigned
 window_items(const struct window *w)
 {
-	return w->tell_apart ? ITEMS_IDENTITY : ITEM_FLAGS;
+	return !w->tell_apart ? ITEM_FLAGS : w->has_ids ?
+	    ITEMS_IDENTITY | ITEM_MESSAGE_ID : ITEMS_IDENTITY;
 }
 
 static int
@@ -378,7 +380,8 @@ int
 windows_compare_slice(struct session *s, struct folder *folder,
     struct findings *f, struct err *err)
 {
-	struct window w = { .arena = arena_new("slice"), .tell_apart = true };
+	struct window w = { .arena = arena_new("slice"), .tell_apart = true,
+		.has_ids = true };
 	int rv = compare_older(s, folder, folder->cursor.uidnext,
 	    WINDOW_SLICE, &w, f, err);
 

@@ -320,6 +320,9 @@ class Session:
                 continue
             if body.group(1) == "[HEADER]":
                 raw = raw[:raw.index(b"\r\n\r\n") + 4]
+            if "MESSAGE-ID" in body.group(1):
+                raw = b"".join(re.findall(rb"(?im)^Message-ID:.*\r\n",
+                                          raw)[:1]) + b"\r\n"
             if fault is not None and fault.way == "nil":
                 self.line(f"{text} BODY{body.group(1)} NIL)")
                 continue
