@@ -36,6 +36,7 @@ struct quirks_table {
 	X(no_idle)          \
 	X(no_namespace)     \
 	X(no_list_extended) \
+	X(no_mailboxid)     \
 	X(id_before_select) \
 	X(files_sent_copy)  \
 	X(view_is_limited)

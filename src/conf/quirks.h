@@ -22,6 +22,7 @@ struct quirks {
 	bool no_idle;		/* 163: none */
 	bool no_namespace;	/* Exchange 2003 hangs up */
 	bool no_list_extended;	/* strato.de: empty answer */
+	bool no_mailboxid;	/* Cyrus 3.6: STATUS tells stray bytes */
 	bool id_before_select;	/* NetEase: ID or "Unsafe Login" */
 	bool files_sent_copy;	/* SMTP side files the Sent copy itself */
 	bool view_is_limited;	/* Yahoo: only the newest 10,000 (L138) */

@@ -49,6 +49,19 @@ keep_to_budget(struct stream *w, size_t before)
 	w->sanitizer.notes.is_cut = true;
 }
 
+/* What is left out anyway, a folder with an endless name say, is read and thrown
+ * away as far as the reply may be long. */
+static bool
+input_can_skip(struct stream *w)
+{
+	const struct sanitizer *m = &w->sanitizer;
+
+	if (m->reply != REPLY_SKIPPED || m->literal > w->text_left)
+		return false;
+	w->text_left -= m->literal;
+	return true;
+}
+
 /* The verdict of sanitize.c, and the literal behind the line. */
 static int
 input_take_line(struct stream *w, const char *line, size_t len)
@@ -83,7 +96,8 @@ input_take_line(struct stream *w, const char *line, size_t len)
 	if (!w->sanitizer.has_literal)
 		return 0;
 	if (w->sanitizer.literal > w->max_literal &&
-	    (w->sanitizer.keep_literal || !w->sanitizer.has_body)) {
+	    (w->sanitizer.keep_literal || !w->sanitizer.has_body) &&
+	    !input_can_skip(w)) {
 		stream_fail(w, ERR_PROTOCOL, "a string of %llu bytes was "
 		    "announced, more than the %llu allowed",
 		    (unsigned long long)w->sanitizer.literal,

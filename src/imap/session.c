@@ -107,6 +107,8 @@ imap_note_capabilities(struct imap *r, const char *greeting)
 		r->caps &= ~(unsigned)(IMAP_CONDSTORE | IMAP_QRESYNC);
 	if (r->quirks.no_qresync)
 		r->caps &= ~(unsigned)IMAP_QRESYNC;
+	if (r->quirks.no_mailboxid)
+		r->caps &= ~(unsigned)IMAP_OBJECTID;
 	if (r->quirks.no_idle)
 		r->caps &= ~(unsigned)IMAP_IDLE;
 }

@@ -1,4 +1,4 @@
-"""F-A3 … F-A10, F-B2, F-B3, F-B4, F-B17: servers that are odd in other ways.
+"""F-A3 … F-A10, F-B2 … F-B5, F-B13, F-B17: servers that are odd in other ways.
 
 An Odd is a Crooked with hooks: {command: function(session, tag, rest)}, which
 return True when they have answered.
@@ -391,3 +391,166 @@ def test_sixty_messages_moved_while_one_looks(herd):
             wait_for(lambda: not h.difference(account, s, ""), 30,
                      "seen to go")
             assert ids(h, account) == before, target
+
+
+# --- A7, A9, B13: names, numbers and flags that nobody expects ------------------------
+
+NAMES = [
+    b'* LIST () "/" {70000}\r\n' + b"n" * 70000 + b"\r\n",
+    b'* LIST () "/" {9}\r\nline\r\nend\r\n',
+    b'* LIST () "/" "Work "\r\n', b'* LIST () "/" " Work"\r\n',
+    b'* LIST () "/" "caf\xe9"\r\n', b'* LIST () "/" "caf\xc3\xa9"\r\n',
+    b'* LIST () "/" "cafe\xcc\x81"\r\n', b'* LIST () "/" "&AOk-&-&"\r\n',
+    b'* LIST () "/" "a/b//c/"\r\n', b'* LIST () NIL "../../etc"\r\n',
+    b'* LIST () "\\\\" "back\\\\slash\\"quote"\r\n', b'* LIST () "/" ""\r\n',
+    b'* LIST (\\Noselect \\NonExistent) "/" "gone"\r\n',
+    b'* LIST () "/" "WORK"\r\n', b'* LIST () "/" "inbox/under"\r\n',
+]
+
+
+def lists_odd_names(s, tag, _):
+    for line in NAMES:
+        s.say(line)
+    s.line('* LIST () "/" "INBOX"')
+    s.line('* LIST () "/" "Work"')
+    s.line(f"{tag} OK done")
+    return True
+
+
+def knows_no_odd_names(s, tag, rest):
+    name = rest[1:rest.index('"', 1)] if rest.startswith('"') else rest
+    if name in s.server.folders:
+        return False
+    s.no(tag, b"NO no such mailbox")
+    return True
+
+
+def test_names_that_nobody_expects(herd):
+    h = herd(poll_warm=2)
+    hooks = {"LIST": lists_odd_names, "STATUS": knows_no_odd_names,
+             "SELECT": knows_no_odd_names}
+    with Odd(folders(INBOX=3, Work=2), hooks) as s:
+        h.start_both()
+        account = h.add_account(s, "names")
+        h.wait_live(account, 60)
+        assert rows(h, account) == {1, 2, 3}
+        assert rows(h, account, "Work") == {1, 2}
+        uid = s.deliver(message("Later"), "Work")
+        wait_for(lambda: uid in rows(h, account, "Work"), 30, "new mail")
+
+
+def selects(text):
+    def hook(s, tag, rest):
+        name = rest[1:rest.index('"', 1)]
+        if name != "Odd":
+            return False
+        with s.server.lock:
+            s.name, s.folder = name, s.server.folders[name]
+            s.seen = sorted(s.folder.messages)
+        for line in text:
+            s.line(line)
+        s.line(f"{tag} OK [READ-WRITE] selected")
+        return True
+    return hook
+
+
+NUMBERS = {
+    "more than there are": ["* 4294967295 EXISTS",
+                            "* OK [UIDVALIDITY 7] v", "* OK [UIDNEXT 3] n"],
+    "no number": ["* -1 EXISTS", "* OK [UIDVALIDITY -7] v",
+                  "* OK [UIDNEXT 99999999999999999999] n"],
+    "nothing at all": [],
+    "zero": ["* 0 EXISTS", "* OK [UIDVALIDITY 0] v", "* OK [UIDNEXT 0] n"],
+}
+
+
+def test_numbers_that_nobody_expects(herd):
+    """Whatever is made of that folder: the others are whole, and soon."""
+    h = herd(poll_warm=2, **IMPATIENT)
+    with contextlib.ExitStack() as stack:
+        servers = []
+        for way, text in NUMBERS.items():
+            s = stack.enter_context(Odd(folders(INBOX=2, Odd=2, Work=2),
+                                        {"SELECT": selects(text)}))
+            s.way = way
+            servers.append(s)
+        h.start_both()
+        for n, s in enumerate(servers):
+            s.account = h.add_account(s, f"numbers{n}")
+        for s in servers:
+            wait_for(lambda s=s: rows(h, s.account) == {1, 2} and
+                     rows(h, s.account, "Work") == {1, 2}, 60, s.way)
+            h.wait_live(s.account, 60)
+            assert sum("FETCH" in c for c in s.commands) < 300, s.way
+
+
+FLAGS = {
+    "(\\Seen (\\Flagged) Work)": ["Work"],
+    '(\\Seen "two words" Work)': ["Work"],
+    "(\\Seen NIL Work)": ["Work"],
+    "(\\Seen " + "k" * 5000 + " Work)": ["Work"],
+    "(\\Seen \\seen \\SEEN Work work)": ["Work"],
+}
+
+
+def test_flags_that_nobody_expects(herd):
+    h = herd()
+
+    def fetches(flags):
+        def hook(s, tag, rest):
+            what, items = rest.split(" ", 1)
+            for seq, uid in s.chosen(what, True):
+                raw = s.folder.messages[uid][0]
+                text = (f"* {seq} FETCH (UID {uid} FLAGS {flags} "
+                        f"RFC822.SIZE {len(raw)}")
+                if "INTERNALDATE" in items:
+                    text += ' INTERNALDATE "01-Mar-2026 10:00:00 +0000"'
+                if "BODY.PEEK[]" in items:
+                    s.say(f"{text} BODY[] {{{len(raw)}}}\r\n".encode() +
+                          raw + b")\r\n")
+                else:
+                    s.line(text + ")")
+            s.line(f"{tag} OK done")
+            return True
+        return hook
+    with contextlib.ExitStack() as stack:
+        servers = []
+        for flags, wanted in FLAGS.items():
+            s = stack.enter_context(Odd(folders(INBOX=3),
+                                        {"UID FETCH": fetches(flags),
+                                         "FETCH": fetches(flags)}))
+            s.flags, s.wanted = flags, wanted
+            servers.append(s)
+        h.start_both()
+        for n, s in enumerate(servers):
+            s.account = h.add_account(s, f"flags{n}")
+        for s in servers:
+            h.wait_live(s.account, 60)
+            found = h.sql("SELECT seen, keywords FROM mailherd.messages WHERE "
+                          "account_id = %s AND deleted_at IS NULL",
+                          (s.account,))
+            assert len(found) == 3, s.flags[:40]
+            for seen, keywords in found:
+                assert seen, s.flags[:40]
+                assert set(s.wanted) <= set(keywords), (s.flags[:40],
+                                                        keywords)
+
+
+# --- B5: two who change an account --------------------------------------------------
+
+def test_what_is_deleted_stays_deleted(herd):
+    h = herd()
+    with Crooked(folders(INBOX=2)) as s:
+        h.start_both()
+        user = h.add_user("ann@users.example.org")
+        account = h.add_account(s, "ann", user)
+        h.wait_live(account)
+        h.ctl("account", "delete", "--yes", account)
+        for words in (("account", "enable", account),
+                      ("account", "disable", account),
+                      ("account", "enable", account),
+                      ("account", "refresh", account)):
+            with contextlib.suppress(AssertionError):
+                h.ctl(*words)
+        left = h.sql("SELECT state FROM accounts WHERE id = %s", (account,))
+        assert left in ([], [("deleted",)]), left
