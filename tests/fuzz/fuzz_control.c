@@ -44,6 +44,13 @@ do_nothing(struct master *m)
 	(void)m;
 }
 
+static bool
+has_nothing(const struct master *m)
+{
+	(void)m;
+	return true;
+}
+
 static const struct role_ops *
 make_role(void)
 {
@@ -52,7 +59,8 @@ make_role(void)
 	role = role_sync;
 	role.count = count_nothing;
 	role.describe = role.add_status = add_nothing;
-	role.stop = do_nothing;
+	role.stop = role.drain = role.undrain = do_nothing;
+	role.is_quiet = has_nothing;
 	return &role;
 }
 
