@@ -100,7 +100,7 @@ open_impatient(const struct step *steps)
 {
 	struct imap_params params = usual(0);
 
-	params.command_msecs = heap_is_checked() ? 20000 : 400;
+	params.command_msecs = heap_is_checked() ? 2000 : 400;
 	if (try_open(steps, params) == -1)
 		ck_abort_msg("open: %s", err.text);
 }
