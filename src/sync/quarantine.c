@@ -151,25 +151,44 @@ try_clear(struct session *s, const struct risk *risk, struct err *err)
 }
 
 static int
-try_whole_folder(struct session *s, struct folder *f,
-    struct backfill_budget *budget, struct err *err)
+try_fill(struct session *s, struct look *look, struct backfill_budget *budget,
+    struct err *err)
 {
-	struct imap_status status;
-	struct look look;
 	bool is_complete;
 
-	session_note(s, RISK_FOLDER, f->id, 0, 0);
-	if (imap_status(s->imap, &f->wire, 1, &status, err) == -1 ||
-	    pass_look(s, f->id, &look, err) == -1 ||
-	    try_clear(s, &s->sync->trial, err) == -1)
-		return -1;
-	s->sync->trial.step =
-	    RISK_NONE; /* what comes is its messages' trouble */
-	if (pass_fetch(s, &look, err) == -1 ||
-	    pass_backfill(s, &look, budget, &is_complete, err) == -1)
+	if (pass_fetch(s, look, err) == -1 ||
+	    pass_backfill(s, look, budget, &is_complete, err) == -1)
 		return -1;
 	s->sync->totals.has_more |= !is_complete;
 	return 0;
+}
+
+/*
+ * Some servers open a folder, show what is in it, and end the connection at
+ * whatever is asked next.  So it is well only when its messages are known, or
+ * when what fails is one of them.
+ */
+static int
+try_whole_folder(struct session *s, struct folder *f,
+    struct backfill_budget *budget, struct err *err)
+{
+	const struct risk trial = s->sync->trial;
+	struct err no = ERR_INIT;
+	struct imap_status status;
+	struct look look;
+
+	session_note(s, RISK_FOLDER, f->id, 0, 0);
+	if (imap_status(s->imap, &f->wire, 1, &status, err) == -1 ||
+	    pass_look(s, f->id, &look, err) == -1)
+		return -1;
+	s->sync->trial.step = RISK_NONE; /* of its messages, each has its own */
+	if (try_fill(s, &look, budget, err) == 0)
+		return try_clear(s, &trial, err);
+	if (s->note.step == RISK_FOLDER)
+		s->sync->trial = trial;
+	else if (try_clear(s, &trial, &no) == -1)
+		log_debug(&s->log, "not cleared: %s", no.text);
+	return -1;
 }
 
 static int

@@ -16,9 +16,9 @@ import time
 
 LITERAL = re.compile(rb"\{(\d+)\+?\}$")
 
-# What may happen to a command; `after` says what is told before it.
+# What may happen to a command; "after": it is answered, and that was all.
 WAYS = ("bye", "close", "silence", "no", "bad", "busy", "cut", "nil",
-        "nonsense", "still here")
+        "nonsense", "still here", "after")
 SAID = {"no": b"NO Internal error occurred", "bad": b"BAD cannot do this",
         "busy": b"NO Server temporarily unavailable"}
 
@@ -121,6 +121,7 @@ class Session:
         self.file = sock.makefile("rb")
         self.folder = self.name = None
         self.refusals = 0
+        self.is_last = False  # command
 
     def say(self, data):
         try:
@@ -176,6 +177,9 @@ class Session:
                 self.line("* OK Still here, working")
                 time.sleep(1)  # the pace of such servers is what is played
             return False
+        if way == "after":
+            self.is_last = True
+            return False
         self.no(tag, SAID[way])
         return True
 
@@ -202,6 +206,8 @@ class Session:
             self.line(f"{tag} BAD what")
         else:
             do(tag, rest)
+        if self.is_last:
+            raise Ended
 
     def do_capability(self, tag, _):
         self.line(f"* CAPABILITY {self.server.capabilities}")

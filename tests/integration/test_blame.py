@@ -161,7 +161,7 @@ def test_operator_reaches_a_running_hot_child(herd):
 
 # --- one folder -------------------------------------------------------------
 
-FOLDER_WAYS = ("bye", "close", "silence", "nonsense", "no", "busy")
+FOLDER_WAYS = ("bye", "close", "silence", "nonsense", "no", "busy", "after")
 
 
 def is_free(at, way):
