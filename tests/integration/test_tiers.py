@@ -153,14 +153,15 @@ def test_many_hot_at_once_are_no_storm(world):
     at = sorted(e["mono_us"] / 1e6
                 for e in f.mock.calls(since, kinds=["open"]))
     assert len(at) >= 12
-    # Two at once after a rest, then four a second.
-    assert at[-1] - at[0] > 2, at
+    # Four at once after a rest, then four a second: twelve take two seconds,
+    # less the time that the first four need to be seen.
+    assert at[-1] - at[0] > 1.9, at
     since = f.mark()
     sessions_end(f, *(user for user, _ in f.users))
     f.wait_idle(0, 60)
     at = sorted(e["mono_us"] / 1e6
                 for e in f.mock.calls(since, kinds=["close"]))
-    assert at[-1] - at[0] > 2, at
+    assert at[-1] - at[0] > 1.9, at
 
 
 # --- IDLE that cannot die silently ----------------------------------------------
